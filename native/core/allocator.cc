@@ -1,0 +1,49 @@
+#include "core/allocator.h"
+
+#include <cstdlib>
+
+#include "core/error.h"
+
+namespace caffe2 {
+
+namespace {
+
+size_t rounded(size_t bytes) {
+  const size_t mask = Allocator::kAlignment - 1;
+  return bytes == 0 ? Allocator::kAlignment : (bytes + mask) & ~mask;
+}
+
+}  // namespace
+
+void* Allocator::allocate(size_t bytes) {
+  const int64_t call = ++calls_;
+  if (bytes > SIZE_MAX / 2) fail(Code::kOutOfMemory, "a request for ", bytes, " bytes is too large");
+  const size_t n = rounded(bytes);
+  if (call == fail_at_) {
+    fail(Code::kOutOfMemory, "allocating ", bytes, " bytes failed (a failure asked for at call ", call,
+         ")");
+  }
+  const size_t now = used_.fetch_add(n) + n;
+  if (limit_ != 0 && now > limit_) {
+    used_ -= n;
+    fail(Code::kOutOfMemory, "allocating ", bytes, " bytes would pass the memory limit of ", limit_,
+         " bytes (", now - n, " in use)");
+  }
+  void* pointer = std::aligned_alloc(kAlignment, n);
+  if (pointer == nullptr) {
+    used_ -= n;
+    fail(Code::kOutOfMemory, "the system has no ", bytes, " bytes left");
+  }
+  size_t peak = peak_;
+  while (now > peak && !peak_.compare_exchange_weak(peak, now)) {
+  }
+  return pointer;
+}
+
+void Allocator::release(void* pointer, size_t bytes) noexcept {
+  if (pointer == nullptr) return;
+  used_ -= rounded(bytes);
+  std::free(pointer);
+}
+
+}  // namespace caffe2

@@ -1,0 +1,37 @@
+// All memory of tensors and scratch goes through one Allocator per engine: it counts, can have a
+// limit, and can be made to fail at a chosen call so that tests see every failure path.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace caffe2 {
+
+class Allocator {
+ public:
+  static constexpr size_t kAlignment = 64;
+
+  Allocator() = default;
+  Allocator(const Allocator&) = delete;
+  Allocator& operator=(const Allocator&) = delete;
+
+  // 64-byte aligned, size rounded up to a multiple of 64. Raises Error(kOutOfMemory).
+  void* allocate(size_t bytes);
+  void release(void* pointer, size_t bytes) noexcept;
+
+  size_t used() const { return used_; }
+  size_t peak() const { return peak_; }
+  int64_t calls() const { return calls_; }
+
+  void set_limit(size_t bytes) { limit_ = bytes; }  // 0: none
+  size_t limit() const { return limit_; }
+
+  // The n-th call from now fails (1: the next one); 0 switches it off.
+  void fail_at_call(int64_t n) { fail_at_ = n > 0 ? calls_ + n : 0; }
+
+ private:
+  std::atomic<size_t> used_{0}, peak_{0}, limit_{0};
+  std::atomic<int64_t> calls_{0}, fail_at_{0};
+};
+
+}  // namespace caffe2

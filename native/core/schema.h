@@ -1,0 +1,66 @@
+// What the engine knows of each operator: the table generated from the declarations of caffe2/ops.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace caffe2 {
+
+struct OperatorDef;
+
+enum class ArgumentKind { kInt, kFloat, kBool, kString, kInts, kFloats, kStrings, kTensor, kNet, kNets };
+enum class Kind { kPure, kRandom, kStateful, kControl, kIo };
+
+enum Touches : uint32_t { kTouchesFiles = 1, kTouchesNetwork = 2 };
+
+struct ArgumentSchema {
+  const char* name;
+  ArgumentKind kind;
+  bool required;
+  bool has_min, has_max;
+  double min, max;
+  const char* choices;  // separated by blanks, or nullptr
+  int64_t default_int;
+  double default_float;
+  const char* default_string;  // nullptr: empty
+  const int64_t* default_ints;
+  int n_default_ints;
+  const double* default_floats;
+  int n_default_floats;
+};
+
+struct OperatorSchema {
+  const char* name;
+  Kind kind;
+  int min_inputs, max_inputs;  // INT_MAX: any number
+  int min_outputs, max_outputs;
+  const char* const* input_names;  // the last one repeats when there may be more
+  int n_input_names;
+  const char* const* output_names;
+  int n_output_names;
+  const uint32_t* type_masks;  // per input name, bit = DataType number; 0: any
+  const uint8_t (*inplace)[2];
+  int n_inplace;
+  const uint8_t (*enforced_inplace)[2];
+  int n_enforced;
+  const ArgumentSchema* args;
+  int n_args;
+  bool native;  // has a C++ kernel
+  bool blocks;  // may wait for another operator
+  uint32_t touches;
+
+  const ArgumentSchema* find_argument(std::string_view name) const;
+  const char* input_name(int i) const;
+  uint32_t type_mask(int i) const;
+};
+
+extern const OperatorSchema kOperatorSchemas[];  // sorted by name
+extern const int kOperatorSchemaCount;
+
+const OperatorSchema* find_schema(std::string_view type);  // nullptr when unknown
+const OperatorSchema& schema_for(std::string_view type);   // raises with near names
+
+// Counts, in-place rules, argument types and ranges. Raises Error(kInvalidArgument).
+void verify(const OperatorDef& def, const OperatorSchema& schema);
+
+}  // namespace caffe2

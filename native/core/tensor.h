@@ -1,0 +1,96 @@
+// Storage: counted memory with a version. Tensor: a typed, shaped window on a Storage.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "core/allocator.h"
+#include "core/types.h"
+
+namespace caffe2 {
+
+enum class Device : int32_t { kCPU = 0 };  // numbers of DeviceTypeProto
+
+class Storage {
+ public:
+  Storage(std::shared_ptr<Allocator> allocator, size_t bytes, Device device = Device::kCPU)
+      : allocator_(std::move(allocator)),
+        data_(allocator_->allocate(bytes)),
+        bytes_(bytes),
+        device_(device) {}
+  ~Storage() { allocator_->release(data_, bytes_); }
+  Storage(const Storage&) = delete;
+  Storage& operator=(const Storage&) = delete;
+
+  void* data() const { return data_; }
+  size_t bytes() const { return bytes_; }
+  Device device() const { return device_; }
+
+  // Every write raises the version; what is derived from the content (packed weights) is kept
+  // together with the version it was made from and never used at another one.
+  uint64_t version() const { return version_.load(std::memory_order_acquire); }
+  void raise_version() { version_.fetch_add(1, std::memory_order_acq_rel); }
+
+ private:
+  std::shared_ptr<Allocator> allocator_;
+  void* data_;
+  size_t bytes_;
+  Device device_;
+  std::atomic<uint64_t> version_{0};
+};
+
+class Tensor {
+ public:
+  Tensor() = default;
+  Tensor(const std::shared_ptr<Allocator>& allocator, const Shape& shape, DataType type)
+      : Tensor(std::make_shared<Storage>(allocator, bytes_for(shape, type)), shape, type) {}
+  Tensor(std::shared_ptr<Storage> storage, const Shape& shape, DataType type)
+      : storage_(std::move(storage)), shape_(shape), type_(type), size_(shape.size()) {}
+
+  // Bytes that a tensor takes, checked for overflow.
+  static size_t bytes_for(const Shape& shape, DataType type) {
+    const size_t unit = type_size(type);
+    if (unit == 0) fail(Code::kUnsupported, "tensors of type ", type_name(type), " are unsupported");
+    return static_cast<size_t>(checked_multiply(shape.size(), static_cast<int64_t>(unit)));
+  }
+
+  const Shape& shape() const { return shape_; }
+  int rank() const { return shape_.rank(); }
+  int64_t dim(int axis) const { return shape_[axis]; }
+  int64_t size() const { return size_; }
+  DataType type() const { return type_; }
+  size_t bytes() const { return static_cast<size_t>(size_) * type_size(type_); }
+  const std::shared_ptr<Storage>& storage() const { return storage_; }
+
+  template <class T>
+  const T* data() const {
+    return static_cast<const T*>(typed(TypeOf<T>::value));
+  }
+  template <class T>
+  T* mutable_data() {
+    storage_->raise_version();
+    return static_cast<T*>(typed(TypeOf<T>::value));
+  }
+  const void* raw_data() const { return storage_->data(); }
+  void* raw_mutable_data() {
+    storage_->raise_version();
+    return storage_->data();
+  }
+
+ private:
+  void* typed(DataType wanted) const {
+    if (type_ != wanted) {
+      fail(Code::kInvalidArgument, "a tensor of type ", type_name(type_), " was used as ",
+           type_name(wanted));
+    }
+    return storage_->data();
+  }
+
+  std::shared_ptr<Storage> storage_;
+  Shape shape_;
+  DataType type_ = DataType::kUndefined;
+  int64_t size_ = 0;
+};
+
+}  // namespace caffe2
