@@ -1,0 +1,64 @@
+"""The catalogue: every operator, declared once, in the module of its family.
+
+Family modules are the modules of this package; they are found by themselves and imported when
+an operator is first asked for.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import pkgutil
+import threading
+
+from caffe2.ops.declaration import Declaration, _declarations
+
+__all__ = ["UnknownOperatorError", "all", "find"]
+
+_lock = threading.RLock()
+_loaded = False
+
+
+class UnknownOperatorError(KeyError):
+    """No operator has this type; the text suggests near names."""
+
+    def __init__(self, type: str, near: list[str]) -> None:
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        super().__init__(f"no operator is called '{type}'{hint}")
+        self.type, self.near = type, near
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+def find(type: str) -> Declaration:
+    """The declaration of an operator type, or UnknownOperatorError."""
+    if type not in _declarations:
+        _load_families()
+    try:
+        return _declarations[type]
+    except KeyError:
+        near = difflib.get_close_matches(type, _declarations, 3)
+        raise UnknownOperatorError(type, near) from None
+
+
+def all() -> dict[str, Declaration]:
+    """Every operator by name, in the order of names."""
+    _load_families()
+    return dict(sorted(_declarations.items()))
+
+
+def _load_families() -> None:
+    global _loaded  # noqa: PLW0603 -- set once, under the lock
+    with _lock:
+        if _loaded:
+            return
+        for module in pkgutil.iter_modules(__path__, f"{__name__}."):
+            try:
+                importlib.import_module(module.name)
+            except BaseException:
+                # A family that failed half-way is declared afresh at the next try.
+                for name in [n for n, d in _declarations.items() if d.module == module.name]:
+                    del _declarations[name]
+                raise
+        _loaded = True
