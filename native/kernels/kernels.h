@@ -1,0 +1,229 @@
+// The kernel library: arithmetic on plain pointers and shapes, compiled once per instruction set.
+//
+// A kernel never allocates, throws, prints or starts a thread. What it needs is handed to it:
+//   scratch   asked for with the matching `..._scratch_bytes`, aligned to kAlignment; its content
+//             before and after the call means nothing; null is fine when the answer was 0
+//   packed    weights in the order a kernel reads them, made once with `..._pack`
+//   parallel  how to run independent blocks of work on somebody else's threads
+// Work is cut into blocks by shape alone and every sum has a fixed order, so results are the same
+// bit for bit whatever the number of threads. Different instruction sets may round differently
+// (random numbers excepted). Arrays may be unaligned; outputs must not overlap inputs unless the
+// kernel says "in place".
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+// Inline code here is also compiled with the flags of the widest instruction set: a copy of it that
+// the linker might keep for everybody must never exist, hence always_inline.
+#define CAFFE2_KERNELS_INLINE inline __attribute__((always_inline))
+
+namespace caffe2::kernels {
+
+constexpr std::size_t kAlignment = 64;
+
+enum class Isa : int { kGeneric, kSse4, kAvx2, kAvx512, kNeon };
+
+// How kernels split work. `run` calls task(context, block) once for every block in [0, blocks), on
+// up to `threads` threads in any order, and returns when all are done. The default runs in the
+// calling thread. Kernels never pass more than `threads` blocks when blocks own scratch.
+struct Parallel {
+  int threads = 1;
+  void* pool = nullptr;
+  void (*run)(void* pool, int blocks, void (*task)(void* context, int block),
+              void* context) = nullptr;
+};
+
+// C[m,n] = relu?(alpha * op(A)[m,k] * op(B)[k,n] + beta * C + bias), all row-major.
+// op(A) is A[m,k], or the transpose of A[k,m] when trans_a; likewise B. With beta = 0, C is not
+// read.
+struct Gemm {
+  bool trans_a = false, trans_b = false;
+  int64_t m = 0, n = 0, k = 0;
+  int64_t lda = 0, ldb = 0, ldc = 0;  // distance between rows as stored
+  float alpha = 1, beta = 0;
+  const float* bias = nullptr;  // one value per column of C, or null
+  bool relu = false;
+};
+
+// 2-D convolution, NCHW. Weights are [k][c / group][kh][kw]. Positive sizes, c and k divisible by
+// group, and a window that fits into the padded input are the caller's duty.
+struct ConvShape {
+  int64_t n = 1, c = 1, h = 1, w = 1;  // input
+  int64_t k = 1, kh = 1, kw = 1;       // output channels, window
+  int64_t stride_h = 1, stride_w = 1;
+  int64_t pad_t = 0, pad_l = 0, pad_b = 0, pad_r = 0;
+  int64_t dilation_h = 1, dilation_w = 1;
+  int64_t group = 1;
+
+  CAFFE2_KERNELS_INLINE int64_t oh() const {
+    return (h + pad_t + pad_b - dilation_h * (kh - 1) - 1) / stride_h + 1;
+  }
+  CAFFE2_KERNELS_INLINE int64_t ow() const {
+    return (w + pad_l + pad_r - dilation_w * (kw - 1) - 1) / stride_w + 1;
+  }
+};
+
+enum class ConvAlgorithm : int { kDirect, kIm2col };
+enum class ConvPass : int { kForward, kBackwardData, kBackwardWeights };
+
+// 2-D pooling over `planes` = n * c maps. The output size is the caller's (rounding modes differ);
+// windows are clipped to the input. Every window must touch at least one input element.
+struct PoolShape {
+  int64_t planes = 1, h = 1, w = 1, oh = 1, ow = 1;
+  int64_t kh = 1, kw = 1;
+  int64_t stride_h = 1, stride_w = 1;
+  int64_t pad_t = 0, pad_l = 0, pad_b = 0, pad_r = 0;
+  int64_t dilation_h = 1, dilation_w = 1;
+};
+
+enum class Type : int { kFloat, kInt32, kInt64, kUint8, kBool };
+
+// A stream of random numbers (Philox4x32-10). Element i of a fill depends only on (key, stream,
+// offset + i), so any fill can be split or repeated.
+struct RandomState {
+  uint64_t key = 0;     // the seed
+  uint64_t stream = 0;  // upper half of the counter: operator, run
+  uint64_t offset = 0;  // elements already drawn from the stream
+};
+
+// All kernels of one instruction set. "m x n" arrays are row-major and dense.
+struct Table {
+  Isa isa;
+  int vector_width;  // floats per vector: the channel block of blocked layouts
+
+  // ---- matrix product -------------------------------------------------------------------------
+  std::size_t (*gemm_scratch_bytes)(const Gemm& g, int threads);
+  void (*gemm)(const Gemm& g, const float* a, const float* b, float* c, void* scratch,
+               const Parallel& parallel);
+  // The same with op(B) packed beforehand (constant weights); g.ldb is not used by gemm_packed.
+  std::size_t (*gemm_packed_bytes)(int64_t n, int64_t k);
+  void (*gemm_pack)(const Gemm& g, const float* b, float* packed, const Parallel& parallel);
+  void (*gemm_packed)(const Gemm& g, const float* a, const float* packed, float* c, void* scratch,
+                      const Parallel& parallel);
+
+  // ---- convolution ----------------------------------------------------------------------------
+  // kIm2col does every shape. kDirect forward: group 1, or channels per group a multiple of the
+  // vector width; backward by data: also stride 1 and pad < dilated window; by weights: group 1.
+  bool (*conv_supports)(const ConvShape& s, ConvPass pass, ConvAlgorithm algorithm);
+  ConvAlgorithm (*conv_algorithm)(const ConvShape& s, ConvPass pass);  // fixed rules
+  std::size_t (*conv_scratch_bytes)(const ConvShape& s, ConvPass pass, ConvAlgorithm algorithm,
+                                    int threads);
+  // Forward: y = relu?(x * weights + bias). Packed weights belong to (shape, algorithm); n, h and w
+  // may change. bias may be null.
+  std::size_t (*conv_packed_bytes)(const ConvShape& s, ConvAlgorithm algorithm);
+  void (*conv_pack)(const ConvShape& s, ConvAlgorithm algorithm, const float* weights,
+                    float* packed, const Parallel& parallel);
+  void (*conv_forward)(const ConvShape& s, ConvAlgorithm algorithm, const float* x,
+                       const float* packed, const float* bias, bool relu, float* y, void* scratch,
+                       const Parallel& parallel);
+  void (*conv_backward_data)(const ConvShape& s, ConvAlgorithm algorithm, const float* dy,
+                             const float* weights, float* dx, void* scratch,
+                             const Parallel& parallel);
+  void (*conv_backward_weights)(const ConvShape& s, ConvAlgorithm algorithm, const float* x,
+                                const float* dy, float* dw, void* scratch,
+                                const Parallel& parallel);
+  void (*conv_backward_bias)(const ConvShape& s, const float* dy, float* db,
+                             const Parallel& parallel);
+  // Blocked activations [n][ceil(c / v)][h * w][v], v = vector_width, missing channels zero.
+  std::size_t (*blocked_bytes)(int64_t n, int64_t c, int64_t hw);
+  void (*to_blocked)(int64_t n, int64_t c, int64_t hw, const float* x, float* blocked,
+                     const Parallel& parallel);
+  void (*from_blocked)(int64_t n, int64_t c, int64_t hw, const float* blocked, float* y,
+                       const Parallel& parallel);
+  // kDirect on blocked activations; x stays plain NCHW when conv_blocked_input(s) is false (few
+  // channels: first layers). Scratch as for conv_forward.
+  bool (*conv_blocked_input)(const ConvShape& s);
+  void (*conv_forward_blocked)(const ConvShape& s, const float* x, const float* packed,
+                               const float* bias, bool relu, float* y, void* scratch,
+                               const Parallel& parallel);
+
+  // ---- pooling --------------------------------------------------------------------------------
+  void (*max_pool)(const PoolShape& s, const float* x, float* y, const Parallel& parallel);
+  void (*max_pool_gradient)(const PoolShape& s, const float* x, const float* y, const float* dy,
+                            float* dx, const Parallel& parallel);
+  void (*average_pool)(const PoolShape& s, bool count_include_pad, const float* x, float* y,
+                       const Parallel& parallel);
+  void (*average_pool_gradient)(const PoolShape& s, bool count_include_pad, const float* dy,
+                                float* dx, const Parallel& parallel);
+
+  // ---- element by element (all may run in place) ------------------------------------------------
+  void (*relu)(int64_t n, const float* x, float* y, const Parallel& parallel);
+  void (*relu_gradient)(int64_t n, const float* y, const float* dy, float* dx,
+                        const Parallel& parallel);  // dx = dy where y > 0, else 0
+  void (*exp)(int64_t n, const float* x, float* y, const Parallel& parallel);
+  void (*log)(int64_t n, const float* x, float* y, const Parallel& parallel);
+  void (*tanh)(int64_t n, const float* x, float* y, const Parallel& parallel);
+  void (*sigmoid)(int64_t n, const float* x, float* y, const Parallel& parallel);
+  void (*fill)(int64_t n, float value, float* y, const Parallel& parallel);
+  void (*scale)(int64_t n, float alpha, const float* x, float* y, const Parallel& parallel);
+  void (*add)(int64_t n, const float* a, const float* b, float* y, const Parallel& parallel);
+  void (*sub)(int64_t n, const float* a, const float* b, float* y, const Parallel& parallel);
+  void (*mul)(int64_t n, const float* a, const float* b, float* y, const Parallel& parallel);
+  void (*div)(int64_t n, const float* a, const float* b, float* y, const Parallel& parallel);
+  void (*axpby)(int64_t n, float alpha, const float* x, float beta, float* y,
+                const Parallel& parallel);  // y = alpha * x + beta * y
+  // y = sum of weights[i] * inputs[i], in order; y may be any of the inputs. weights may be null
+  // (a plain sum).
+  void (*weighted_sum)(int64_t n, int count, const float* const* inputs, const float* weights,
+                       float* y, const Parallel& parallel);
+  // y[i][j] = x[i][j] + b[j]
+  void (*add_row)(int64_t m, int64_t n, const float* x, const float* b, float* y,
+                  const Parallel& parallel);
+  // Plain:    step = momentum * buffer + lr * gradient.
+  // Nesterov: as plain for the buffer, step = (1 + momentum) * new buffer - momentum * old buffer.
+  // buffer and step are written; when parameter is not null, parameter -= step.
+  void (*momentum_sgd)(int64_t n, float lr, float momentum, bool nesterov, const float* gradient,
+                       float* buffer, float* step, float* parameter, const Parallel& parallel);
+  // Not in place unless both types have the same size. To bool: x != 0. Float to integer: toward
+  // zero, saturating, NaN to 0. Integer to integer: modulo 2^bits.
+  void (*cast)(Type from, Type to, int64_t n, const void* x, void* y, const Parallel& parallel);
+
+  // ---- rows -------------------------------------------------------------------------------------
+  void (*softmax)(int64_t m, int64_t n, const float* x, float* y, const Parallel& parallel);
+  void (*log_softmax)(int64_t m, int64_t n, const float* x, float* y, const Parallel& parallel);
+  void (*softmax_gradient)(int64_t m, int64_t n, const float* y, const float* dy, float* dx,
+                           const Parallel& parallel);
+  // y[i] = -log(max(x[i][labels[i]], floor)); labels must lie in [0, n): see first_outside.
+  void (*label_cross_entropy)(int64_t m, int64_t n, float floor, const float* x,
+                              const int32_t* labels, float* y, const Parallel& parallel);
+  void (*label_cross_entropy_gradient)(int64_t m, int64_t n, float floor, const float* x,
+                                       const int32_t* labels, const float* dy, float* dx,
+                                       const Parallel& parallel);
+  // p = softmax(x); loss[i] = weights[i] * -log(p[i][labels[i]]), straight from x, so that it stays
+  // finite. weights (m) may be null.
+  void (*softmax_loss)(int64_t m, int64_t n, const float* x, const int32_t* labels,
+                       const float* weights, float* p, float* loss, const Parallel& parallel);
+  // dx[i] = scale * weights[i] * (p[i] - onehot(labels[i])); may run in place on p.
+  void (*softmax_loss_gradient)(int64_t m, int64_t n, const float* p, const int32_t* labels,
+                                const float* weights, float scale, float* dx,
+                                const Parallel& parallel);
+  double (*sum)(int64_t n, const float* x, const Parallel& parallel);
+  void (*row_sums)(int64_t m, int64_t n, const float* x, float* y, const Parallel& parallel);
+  void (*column_sums)(int64_t m, int64_t n, const float* x, float* y, const Parallel& parallel);
+  // Index of the first largest element of each row; a NaN counts as largest, as in NumPy. n > 0.
+  void (*argmax)(int64_t m, int64_t n, const float* x, int64_t* y, const Parallel& parallel);
+  // Index of the first element outside [low, high), or -1.
+  int64_t (*first_outside)(int64_t n, const int32_t* x, int32_t low, int32_t high);
+
+  // ---- random numbers: the same on every instruction set ----------------------------------------
+  void (*uniform)(const RandomState& r, float low, float high, int64_t n, float* y,
+                  const Parallel& parallel);  // [low, high)
+  void (*normal)(const RandomState& r, float mean, float std, int64_t n, float* y,
+                 const Parallel& parallel);
+  void (*uniform_int)(const RandomState& r, int32_t low, int32_t high, int64_t n, int32_t* y,
+                      const Parallel& parallel);  // [low, high], both included
+};
+
+// Whether this program holds kernels for `isa` and this processor can run them.
+bool supported(Isa isa);
+// The widest supported one. x86-64 processors need SSE4.2 (x86-64-v2).
+Isa best_isa();
+// The kernels of `isa`, or null when it is not supported.
+const Table* table(Isa isa);
+// "generic", "sse4", "avx2", "avx512", "neon".
+const char* isa_name(Isa isa);
+// Sets *isa and returns true when `name` is one of the names above.
+bool isa_from_name(const char* name, Isa* isa);
+
+}  // namespace caffe2::kernels
