@@ -58,7 +58,7 @@ extern const OperatorSchema kOperatorSchemas[];  // sorted by name
 extern const int kOperatorSchemaCount;
 
 const OperatorSchema* find_schema(std::string_view type);  // nullptr when unknown
-const OperatorSchema& schema_for(std::string_view type);   // raises with near names
+std::string near_operators(std::string_view type);         // ". Did you mean ...?" or ""
 
 // Counts, in-place rules, argument types and ranges. Raises Error(kInvalidArgument).
 void verify(const OperatorDef& def, const OperatorSchema& schema);

@@ -1,0 +1,96 @@
+#include "bindings/arrays.h"
+
+#include <cstring>
+#include <vector>
+
+namespace caffe2::bindings {
+
+namespace {
+
+nb::dlpack::dtype dlpack_type(DataType type) {
+  using nb::dlpack::dtype_code;
+  const auto make = [&](dtype_code code) {
+    return nb::dlpack::dtype{static_cast<uint8_t>(code), static_cast<uint8_t>(8 * type_size(type)),
+                             1};
+  };
+  switch (type) {
+    case DataType::kFloat:
+    case DataType::kDouble:
+    case DataType::kFloat16:
+      return make(dtype_code::Float);
+    case DataType::kBool:
+      return make(dtype_code::Bool);
+    case DataType::kByte:
+    case DataType::kUInt8:
+    case DataType::kUInt16:
+      return make(dtype_code::UInt);
+    case DataType::kInt8:
+    case DataType::kInt16:
+    case DataType::kInt32:
+    case DataType::kInt64:
+      return make(dtype_code::Int);
+    case DataType::kString:
+    case DataType::kUndefined:
+      break;
+  }
+  fail(Code::kUnsupported, "tensors of type ", type_name(type), " have no array form");
+}
+
+// The array owns `owner`, which is deleted with it.
+template <class Owner>
+nb::object make_array(void* data, const Tensor& tensor, Owner* owner) {
+  nb::capsule capsule(owner, [](void* p) noexcept { delete static_cast<Owner*>(p); });
+  std::vector<size_t> shape(tensor.shape().begin(), tensor.shape().end());
+  const nb::dlpack::dtype dtype = dlpack_type(tensor.type());
+  return nb::ndarray<nb::numpy>(data, shape.size(), shape.data(), capsule, nullptr, dtype).cast();
+}
+
+}  // namespace
+
+DataType data_type(nb::dlpack::dtype dtype) {
+  for (int i = 1; i <= static_cast<int>(DataType::kDouble); i++) {
+    const auto type = static_cast<DataType>(i);
+    // uint8 arrays become UINT8 tensors; BYTE is what old files call the same thing.
+    if (type_size(type) == 0 || type == DataType::kByte) continue;
+    if (dlpack_type(type) == dtype) return type;
+  }
+  fail(Code::kInvalidArgument, "arrays of this element type cannot become tensors; allowed are "
+       "bool, int8, int16, int32, int64, uint8, uint16, float16, float32, float64");
+}
+
+Shape shape_of(const InputArray& array) {
+  Shape shape;
+  for (size_t i = 0; i < array.ndim(); i++) shape.append(static_cast<int64_t>(array.shape(i)));
+  return shape;
+}
+
+Tensor to_tensor(const InputArray& array, Engine& engine, const Tensor* reuse) {
+  const DataType type = data_type(array.dtype());
+  const Shape shape = shape_of(array);
+  const size_t bytes = Tensor::bytes_for(shape, type);
+  Tensor tensor = reuse != nullptr && reuse->storage()->bytes() >= bytes
+                      ? Tensor(reuse->storage(), shape, type)
+                      : Tensor(engine.allocator(), shape, type);
+  if (bytes > 0) std::memmove(tensor.raw_mutable_data(), array.data(), bytes);
+  return tensor;
+}
+
+nb::object to_array(const Tensor& tensor) {
+  struct Buffer {
+    std::unique_ptr<unsigned char[]> data;
+  };
+  const size_t bytes = tensor.bytes();
+  auto buffer = std::make_unique<Buffer>();
+  buffer->data.reset(new unsigned char[bytes > 0 ? bytes : 1]);
+  if (bytes > 0) std::memcpy(buffer->data.get(), tensor.raw_data(), bytes);
+  void* data = buffer->data.get();
+  return make_array(data, tensor, buffer.release());
+}
+
+nb::object view_array(const Tensor& tensor) {
+  auto owner = std::make_unique<std::shared_ptr<Storage>>(tensor.storage());
+  void* data = tensor.storage()->data();
+  return make_array(data, tensor, owner.release());
+}
+
+}  // namespace caffe2::bindings

@@ -1,0 +1,28 @@
+// NumPy arrays in and out of blobs.
+#pragma once
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <memory>
+
+#include "core/workspace.h"
+
+namespace caffe2::bindings {
+
+namespace nb = nanobind;
+
+// C-contiguous, on the CPU; any element type, checked by data_type().
+using InputArray = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
+
+DataType data_type(nb::dlpack::dtype dtype);  // raises for types that no tensor has
+Shape shape_of(const InputArray& array);
+
+// A copy of an array as a tensor of `engine`, in `reuse` where that is large enough.
+Tensor to_tensor(const InputArray& array, Engine& engine, const Tensor* reuse);
+
+// A new array with a copy of the tensor.
+nb::object to_array(const Tensor& tensor);
+// An array on the tensor's own memory, which stays alive as long as the array.
+nb::object view_array(const Tensor& tensor);
+
+}  // namespace caffe2::bindings

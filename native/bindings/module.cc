@@ -1,0 +1,195 @@
+// The Python module caffe2._native: the engine as caffe2/runtime uses it.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <string_view>
+
+#include "bindings/arrays.h"
+#include "bindings/reference.h"
+#include "core/registry.h"
+#include "core/serialize.h"
+#include "core/wire.h"
+
+namespace caffe2::bindings {
+namespace {
+
+// A value of the host language in a blob.
+class PythonObject : public Object {
+ public:
+  explicit PythonObject(nb::object value) : value_(std::move(value)) {}
+  ~PythonObject() override {
+    nb::gil_scoped_acquire gil;
+    value_.reset();
+  }
+  const char* kind() const override { return "a Python object"; }
+  const nb::object& value() const { return value_; }
+
+ private:
+  nb::object value_;
+};
+
+std::string_view view(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
+
+void feed_array(Workspace& workspace, const std::string& name, const InputArray& array) {
+  Blob* blob = workspace.find_blob(name);
+  Tensor tensor = to_tensor(array, workspace.engine(), blob ? blob->tensor() : nullptr);
+  workspace.create_blob(name).set(std::move(tensor));
+}
+
+nb::object fetch(Workspace& workspace, const std::string& name) {
+  const Blob& blob = workspace.get_blob(name);
+  if (const Tensor* tensor = blob.tensor()) return to_array(*tensor);
+  if (auto text = blob.object<Text>()) return nb::bytes(text->value.data(), text->value.size());
+  if (auto object = blob.object<PythonObject>()) return object->value();
+  fail(Code::kFailedPrecondition, "blob '", name, "' holds ", blob.kind(),
+       ", which cannot be fetched");
+}
+
+nb::object view_blob(Workspace& workspace, const std::string& name) {
+  const Tensor* tensor = workspace.get_blob(name).tensor();
+  CAFFE2_ENFORCE(tensor != nullptr, "blob '", name, "' holds no tensor");
+  // The holder may write at any time from now on; what was derived must not trust the content.
+  tensor->storage()->raise_version();
+  return view_array(*tensor);
+}
+
+void bind_error(nb::module_& m) {
+  static PyObject* type = PyErr_NewExceptionWithDoc(
+      "caffe2._native.EngineError",
+      "An error of the engine: code, operator, index (in the net, or -1), blob and net name where.",
+      PyExc_RuntimeError, nullptr);
+  m.attr("EngineError") = nb::borrow(type);
+  nb::register_exception_translator([](const std::exception_ptr& pointer, void*) {
+    try {
+      std::rethrow_exception(pointer);
+    } catch (const Error& error) {
+      nb::object instance = nb::borrow(type)(error.what());
+      instance.attr("code") = code_name(error.code());
+      instance.attr("operator") = error.location().op_type;
+      instance.attr("index") = error.location().op_index;
+      instance.attr("net") = error.location().net;
+      instance.attr("site") = error.location().site;
+      PyErr_SetObject(type, instance.ptr());
+    }
+  });
+}
+
+void bind_engine(nb::module_& m) {
+  nb::class_<Engine>(m, "Engine")
+      .def(
+          "__init__",
+          [](Engine* self, int threads, std::string isa, size_t memory_limit) {
+            CAFFE2_ENFORCE(threads >= 0 && threads <= 1024, "threads = ", threads,
+                           " is not in 0 (all cores) to 1024");
+            new (self) Engine({threads, std::move(isa), memory_limit});
+          },
+          nb::arg("threads") = 0, nb::arg("isa") = "auto", nb::arg("memory_limit") = 0)
+      .def_prop_ro("threads", [](Engine& e) { return e.pool().threads(); })
+      .def_prop_ro("isa", [](Engine& e) { return kernels::isa_name(e.isa()); })
+      .def_prop_ro("memory_used", [](Engine& e) { return e.allocator()->used(); })
+      .def_prop_ro("memory_peak", [](Engine& e) { return e.allocator()->peak(); })
+      .def_prop_rw(
+          "memory_limit", [](Engine& e) { return e.allocator()->limit(); },
+          [](Engine& e, size_t bytes) { e.allocator()->set_limit(bytes); })
+      .def_prop_ro("allocations", [](Engine& e) { return e.allocator()->calls(); })
+      .def("fail_at_allocation", [](Engine& e, int64_t n) { e.allocator()->fail_at_call(n); });
+}
+
+void bind_workspace(nb::module_& m) {
+  nb::class_<Workspace>(m, "Workspace")
+      .def(nb::init<std::shared_ptr<Engine>>(), nb::arg("engine"))
+      .def("blobs", &Workspace::blob_names)
+      .def("has_blob", [](Workspace& w, const std::string& n) { return w.find_blob(n) != nullptr; })
+      .def("create_blob", [](Workspace& w, const std::string& n) { w.create_blob(n); })
+      .def("delete_blob", [](Workspace& w, const std::string& n) { return w.remove_blob(n); })
+      .def("blob_kind", [](Workspace& w, const std::string& n) { return w.get_blob(n).kind(); })
+      .def("reset", &Workspace::reset)
+      .def("feed", feed_array, nb::arg("name"), nb::arg("value"))
+      .def("feed",
+           [](Workspace& w, const std::string& name, const nb::bytes& value) {
+             w.create_blob(name).set(std::make_shared<Text>(std::string(view(value))));
+           })
+      .def("feed_object",
+           [](Workspace& w, const std::string& name, nb::object value) {
+             w.create_blob(name).set(std::make_shared<PythonObject>(std::move(value)));
+           })
+      .def("fetch", fetch)
+      .def("view", view_blob)
+      .def("serialize",
+           [](Workspace& w, const std::string& name) {
+             const std::string bytes = serialize_blob(name, w.get_blob(name));
+             return nb::bytes(bytes.data(), bytes.size());
+           })
+      .def("deserialize",
+           [](Workspace& w, const std::string& name, const nb::bytes& bytes) {
+             Blob blob;
+             deserialize_blob(view(bytes), w.engine(), blob);
+             w.create_blob(name) = std::move(blob);
+           })
+      .def(
+          "run_operator",
+          [](Workspace& w, const nb::bytes& def, std::string site) {
+            nb::gil_scoped_release release;
+            w.run_operator_once(parse<OperatorDef>(view(def)), std::move(site));
+          },
+          nb::arg("op_def"), nb::arg("site") = "")
+      .def(
+          "create_net",
+          [](Workspace& w, const nb::bytes& def, std::vector<std::string> sites, bool overwrite) {
+            nb::gil_scoped_release release;
+            w.create_net(parse<NetDef>(view(def)), std::move(sites), overwrite);
+          },
+          nb::arg("net_def"), nb::arg("sites") = std::vector<std::string>(),
+          nb::arg("overwrite") = false)
+      .def(
+          "run_net",
+          [](Workspace& w, const std::string& name) {
+            nb::gil_scoped_release release;
+            w.get_net(name)->run();
+          },
+          nb::arg("name"))
+      .def(
+          "run_net_once",
+          [](Workspace& w, const nb::bytes& def, std::vector<std::string> sites) {
+            nb::gil_scoped_release release;
+            w.run_net_once(parse<NetDef>(view(def)), std::move(sites));
+          },
+          nb::arg("net_def"), nb::arg("sites") = std::vector<std::string>())
+      .def("delete_net", [](Workspace& w, const std::string& n) { return w.remove_net(n); })
+      .def("nets", &Workspace::net_names)
+      .def("set_reference",
+           [](Workspace& w, nb::object callable) {
+             w.set_reference_factory(reference_factory(std::move(callable)));
+           })
+      .def_prop_rw("random_seed", &Workspace::random_seed, &Workspace::set_random_seed);
+}
+
+}  // namespace
+
+NB_MODULE(_native, m) {
+  m.doc() = "The native engine. Use caffe2.runtime or caffe2.python instead of this module.";
+  bind_error(m);
+  bind_engine(m);
+  bind_workspace(m);
+  m.def("operator_types", [] {
+    std::vector<std::string> names;
+    for (int i = 0; i < kOperatorSchemaCount; i++) names.emplace_back(kOperatorSchemas[i].name);
+    return names;
+  });
+  m.def("registered_kernels", [](const std::string& type) {
+    return KernelRegistry::builtin().describe(type);
+  });
+  m.def("instruction_sets", [] {
+    std::vector<std::string> names;
+    for (kernels::Isa isa : {kernels::Isa::kGeneric, kernels::Isa::kSse4, kernels::Isa::kAvx2,
+                             kernels::Isa::kAvx512, kernels::Isa::kNeon}) {
+      if (kernels::supported(isa)) names.emplace_back(kernels::isa_name(isa));
+    }
+    return names;
+  });
+}
+
+}  // namespace caffe2::bindings

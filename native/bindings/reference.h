@@ -1,0 +1,12 @@
+// Operators that run on their NumPy body.
+#pragma once
+#include <nanobind/nanobind.h>
+
+#include "core/workspace.h"
+
+namespace caffe2::bindings {
+
+// callable(op_def: bytes, inputs: list of arrays, stream: (seed, op, run)) -> sequence of arrays
+ReferenceFactory reference_factory(nanobind::object callable);
+
+}  // namespace caffe2::bindings

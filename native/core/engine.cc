@@ -1,0 +1,66 @@
+#include "core/engine.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace caffe2 {
+
+std::unique_ptr<Storage> ScratchPool::take(size_t bytes) {
+  {
+    std::lock_guard lock(mutex_);
+    auto best = free_.end();
+    for (auto it = free_.begin(); it != free_.end(); ++it) {
+      const bool fits = (*it)->bytes() >= bytes;
+      if (fits && (best == free_.end() || (*it)->bytes() < (*best)->bytes())) best = it;
+    }
+    if (best != free_.end()) {
+      auto buffer = std::move(*best);
+      free_.erase(best);
+      return buffer;
+    }
+    // None is large enough: the one that grows out of use is the smallest.
+    const auto smallest = std::min_element(
+        free_.begin(), free_.end(), [](auto& a, auto& b) { return a->bytes() < b->bytes(); });
+    if (smallest != free_.end()) free_.erase(smallest);
+  }
+  return std::make_unique<Storage>(allocator_, bytes);
+}
+
+void ScratchPool::give(std::unique_ptr<Storage> buffer) {
+  std::lock_guard lock(mutex_);
+  free_.push_back(std::move(buffer));
+}
+
+namespace {
+
+kernels::Isa resolve(const std::string& name) {
+  if (name == "auto" || name.empty()) return kernels::best_isa();
+  kernels::Isa isa;
+  if (!kernels::isa_from_name(name.c_str(), &isa)) {
+    fail(Code::kInvalidArgument, "unknown instruction set '", name, "'");
+  }
+  if (!kernels::supported(isa)) {
+    fail(Code::kUnsupported, "this CPU or build lacks the instruction set '", name, "'");
+  }
+  return isa;
+}
+
+}  // namespace
+
+Engine::Engine(const EngineOptions& options)
+    : allocator_(std::make_shared<Allocator>()),
+      scratch_(allocator_),
+      pool_(options.threads),
+      isa_(resolve(options.isa)),
+      kernels_(kernels::table(isa_)) {
+  allocator_->set_limit(options.memory_limit);
+}
+
+kernels::Parallel Engine::parallel() {
+  return {pool_.threads(), &pool_,
+          [](void* pool, int blocks, void (*task)(void*, int), void* context) {
+            static_cast<ThreadPool*>(pool)->run(blocks, task, context);
+          }};
+}
+
+}  // namespace caffe2

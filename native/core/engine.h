@@ -1,0 +1,54 @@
+// What the workspaces of one engine share: memory, threads, and the kernels of this CPU.
+#pragma once
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/tensor.h"
+#include "core/thread_pool.h"
+#include "kernels/kernels.h"
+
+namespace caffe2 {
+
+struct EngineOptions {
+  int threads = 0;           // 0: as many as the machine has cores
+  std::string isa = "auto";  // or a name that kernels::isa_name gives
+  size_t memory_limit = 0;   // bytes; 0: none
+};
+
+// Buffers that operators borrow for one run. Few and large: the next taker gets a used one.
+class ScratchPool {
+ public:
+  explicit ScratchPool(std::shared_ptr<Allocator> allocator) : allocator_(std::move(allocator)) {}
+  std::unique_ptr<Storage> take(size_t bytes);
+  void give(std::unique_ptr<Storage> buffer);
+
+ private:
+  std::shared_ptr<Allocator> allocator_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Storage>> free_;
+};
+
+class Engine {
+ public:
+  explicit Engine(const EngineOptions& options = {});
+
+  const std::shared_ptr<Allocator>& allocator() const { return allocator_; }
+  ScratchPool& scratch() { return scratch_; }
+  ThreadPool& pool() { return pool_; }
+  const kernels::Table& kernels() const { return *kernels_; }
+  kernels::Isa isa() const { return isa_; }
+
+  // The pool in the form that kernels take.
+  kernels::Parallel parallel();
+
+ private:
+  std::shared_ptr<Allocator> allocator_;
+  ScratchPool scratch_;
+  ThreadPool pool_;
+  kernels::Isa isa_;
+  const kernels::Table* kernels_;
+};
+
+}  // namespace caffe2

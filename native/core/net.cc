@@ -1,0 +1,158 @@
+#include "core/net.h"
+
+#include <new>
+#include <set>
+#include <utility>
+
+#include "core/near_names.h"
+#include "core/registry.h"
+#include "core/workspace.h"
+
+namespace caffe2 {
+
+namespace {
+
+constexpr size_t kMaxListed = 10;  // blobs or operators that one error text lists
+
+uint64_t seed_of(const NetDef& net, const OperatorDef& op, uint64_t fallback) {
+  if (op.device_option && op.device_option->random_seed) return *op.device_option->random_seed;
+  if (net.device_option && net.device_option->random_seed) return *net.device_option->random_seed;
+  return fallback;
+}
+
+Device device_of(const NetDef& net, const OperatorDef& op) {
+  const auto& option = op.device_option ? op.device_option : net.device_option;
+  return static_cast<Device>(option ? option->device_type.value_or(0) : 0);
+}
+
+std::unique_ptr<Operator> make_operator(const OperatorContext& context, Device device,
+                                        const Workspace& workspace) {
+  const std::string engine = context.def.engine.value_or("");
+  const std::string type = context.def.type.value_or("");
+  const bool wants_reference = engine == "REFERENCE";
+  if (!wants_reference) {
+    if (auto factory = KernelRegistry::builtin().find(type, device, engine)) {
+      return factory(context);
+    }
+  }
+  if (wants_reference || !context.schema.native) {
+    if (workspace.reference_factory()) {
+      if (auto op = workspace.reference_factory()(context)) return op;
+    }
+    fail(Code::kUnsupported, "there is no reference body for it here");
+  }
+  fail(Code::kUnsupported, "no kernel for device type ", static_cast<int>(device),
+       "; registered: ", KernelRegistry::builtin().describe(type));
+}
+
+}  // namespace
+
+CompiledNet::CompiledNet(NetDef def, std::vector<std::string> sites, Workspace& workspace,
+                         uint64_t seed)
+    : def_(std::move(def)), sites_(std::move(sites)), workspace_(workspace) {
+  std::string unknown;
+  std::vector<const OperatorSchema*> schemas;
+  for (const OperatorDef& op : def_.op) {
+    const std::string type = op.type.value_or("");
+    schemas.push_back(find_schema(type));
+    if (!schemas.back() && unknown.find("'" + type + "'") == std::string::npos) {
+      unknown += (unknown.empty() ? "'" : ", '") + type + "'" + near_operators(type);
+    }
+  }
+  if (!unknown.empty()) {
+    fail(Code::kNotFound, net_text(), " has unknown operator types: ", unknown);
+  }
+  for (int i = 0; i < size(); i++) {
+    annotated(i, [&] { verify(def_.op[i], *schemas[i]); });
+  }
+  check_inputs();
+  operators_.reserve(def_.op.size());
+  for (int i = 0; i < size(); i++) {
+    annotated(i, [&] {
+      const OperatorDef& op = def_.op[i];
+      const OperatorContext context{op, *schemas[i], workspace_.engine(), i,
+                                    seed_of(def_, op, seed)};
+      operators_.push_back(make_operator(context, device_of(def_, op), workspace_));
+    });
+  }
+  bind();
+}
+
+void CompiledNet::run() {
+  if (bound_epoch_ != workspace_.epoch()) {
+    check_inputs();
+    bind();
+  }
+  for (int i = 0; i < size(); i++) {
+    annotated(i, [&] { operators_[i]->execute(); });
+  }
+}
+
+std::string CompiledNet::net_text() const {
+  return def_.name && !def_.name->empty() ? "Net '" + *def_.name + "'" : "The net";
+}
+
+void CompiledNet::check_inputs() const {
+  std::set<std::string_view> written;
+  std::vector<std::string> missing;
+  for (int i = 0; i < size(); i++) {
+    for (const std::string& name : def_.op[i].input) {
+      if (written.count(name) || workspace_.find_blob(name)) continue;
+      written.insert(name);  // reported once
+      std::string text = "'" + name + "' (operator " + std::to_string(i) + ", " +
+                         def_.op[i].type.value_or("");
+      if (i < static_cast<int>(sites_.size()) && !sites_[i].empty()) text += ", " + sites_[i];
+      missing.push_back(text + ")" + near_names(name, workspace_.blob_names()));
+    }
+    for (const std::string& name : def_.op[i].output) written.insert(name);
+  }
+  if (missing.empty()) return;
+  std::string list;
+  for (size_t i = 0; i < missing.size() && i < kMaxListed; i++) list += "\n  " + missing[i];
+  if (missing.size() > kMaxListed) {
+    list += "\n  and " + std::to_string(missing.size() - kMaxListed) + " more";
+  }
+  fail(Code::kNotFound, net_text(), " reads ", missing.size(),
+       " blob(s) that do not exist and that no earlier operator writes:", list);
+}
+
+void CompiledNet::bind() {
+  std::vector<std::shared_ptr<Blob>> blobs;
+  for (int i = 0; i < size(); i++) {
+    const auto pointers = [&](const std::vector<std::string>& names) {
+      std::vector<Blob*> out;
+      for (const std::string& name : names) {
+        blobs.push_back(workspace_.share_blob(name));
+        out.push_back(blobs.back().get());
+      }
+      return out;
+    };
+    auto inputs = pointers(def_.op[i].input);
+    operators_[i]->bind(std::move(inputs), pointers(def_.op[i].output));
+  }
+  blobs_ = std::move(blobs);
+  bound_epoch_ = workspace_.epoch();
+}
+
+template <class Step>
+void CompiledNet::annotated(int i, const Step& step) const {
+  const auto where = [&] {
+    ErrorLocation at;
+    at.op_type = def_.op[i].type.value_or("");
+    at.op_index = size() > 1 ? i : -1;
+    at.net = def_.name.value_or("");
+    if (i < static_cast<int>(sites_.size())) at.site = sites_[i];
+    return at;
+  };
+  try {
+    step();
+  } catch (const Error& error) {
+    throw Error(error.code(), error.text(), where());
+  } catch (const std::bad_alloc&) {
+    throw Error(Code::kOutOfMemory, "the system has no memory left", where());
+  } catch (const std::exception& error) {
+    throw Error(Code::kInternal, error.what(), where());
+  }
+}
+
+}  // namespace caffe2

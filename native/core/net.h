@@ -1,0 +1,45 @@
+// A net made ready to run in a workspace.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/messages.h"
+#include "core/operator.h"
+
+namespace caffe2 {
+
+class Workspace;
+
+class CompiledNet {
+ public:
+  // sites: the user's line that created each operator; may be shorter than the net.
+  // seed: of random operators whose device option names none.
+  // Raises, and leaves the workspace as it was, when an operator is unknown, malformed or has no
+  // kernel, or when a blob is read that neither the workspace nor an earlier operator provides.
+  CompiledNet(NetDef def, std::vector<std::string> sites, Workspace& workspace, uint64_t seed);
+
+  // Runs all operators in order. The first error ends the run; its text names the operator.
+  void run();
+
+  const NetDef& def() const { return def_; }
+
+ private:
+  int size() const { return static_cast<int>(def_.op.size()); }
+  std::string net_text() const;
+  void check_inputs() const;
+  void bind();
+  // Runs `step` and names operator i in any error that comes out of it.
+  template <class Step>
+  void annotated(int i, const Step& step) const;
+
+  const NetDef def_;
+  const std::vector<std::string> sites_;
+  Workspace& workspace_;
+  std::vector<std::unique_ptr<Operator>> operators_;
+  std::vector<std::shared_ptr<Blob>> blobs_;  // all that the operators point to
+  uint64_t bound_epoch_ = 0;
+};
+
+}  // namespace caffe2

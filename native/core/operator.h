@@ -1,0 +1,105 @@
+// Base of all operators: reads input blobs, writes output blobs whole or not at all.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/arguments.h"
+#include "core/blob.h"
+#include "core/engine.h"
+#include "core/messages.h"
+#include "core/schema.h"
+
+namespace caffe2 {
+
+struct OperatorContext {
+  const OperatorDef& def;  // outlives the operator
+  const OperatorSchema& schema;
+  Engine& engine;
+  int position = 0;   // in its net
+  uint64_t seed = 0;  // of random operators
+};
+
+// Names one stream of a counter-based generator: same values in any order, on any thread.
+struct RandomStream {
+  uint64_t seed;
+  uint32_t op;   // position of the operator in its net
+  uint32_t run;  // how often it has run
+};
+
+class Operator {
+ public:
+  explicit Operator(const OperatorContext& context);
+  virtual ~Operator() = default;
+  Operator(const Operator&) = delete;
+  Operator& operator=(const Operator&) = delete;
+
+  void bind(std::vector<Blob*> inputs, std::vector<Blob*> outputs);
+
+  // Checks the inputs, runs, then hands the outputs over. On an error the outputs are as before.
+  void execute();
+
+  const OperatorDef& def() const { return def_; }
+
+ protected:
+  // Contract: read and check everything, ask for all outputs and scratch, and only then write:
+  // what may fail comes before the first write.
+  virtual void run() = 0;
+
+  int inputs() const { return static_cast<int>(inputs_.size()); }
+  int outputs() const { return static_cast<int>(outputs_.size()); }
+  bool has_input(int i) const { return i < inputs(); }
+
+  const Tensor& input(int i) const;
+  template <class T>
+  std::shared_ptr<T> input_object(int i) const {
+    auto object = inputs_[i]->object<T>();
+    if (!object) {
+      fail(Code::kInvalidArgument, describe_input(i), " holds ", inputs_[i]->kind(),
+           ", which this operator does not take");
+    }
+    return object;
+  }
+
+  // The tensor to write for output i. Its memory is that of the blob's present tensor where that
+  // is large enough, so an in-place operator reads and writes the same bytes.
+  Tensor& output(int i, const Shape& shape, DataType type);
+  void output_object(int i, std::shared_ptr<Object> object);
+
+  const Arguments& args() const { return args_; }
+  Engine& engine() const { return engine_; }
+  const kernels::Table& kernels() const { return engine_.kernels(); }
+  kernels::Parallel parallel() const { return engine_.parallel(); }
+
+  // Memory until the end of this run, from the engine's scratch pool.
+  void* scratch(size_t bytes);
+
+  RandomStream next_random_stream() { return {seed_, static_cast<uint32_t>(position_), runs_++}; }
+
+  std::string describe_input(int i) const;   // "input 1 (W) 'conv1_w'"
+  std::string describe_output(int i) const;
+
+ private:
+  struct Staged {
+    Tensor tensor;
+    std::shared_ptr<Object> object;
+    bool used = false;
+  };
+
+  void check_input(int i) const;
+  void release_scratch();
+
+  const OperatorDef& def_;
+  const OperatorSchema& schema_;
+  const Arguments args_;
+  Engine& engine_;
+  const int position_;
+  const uint64_t seed_;
+  uint32_t runs_ = 0;
+  std::vector<Blob*> inputs_, outputs_;
+  std::vector<Staged> staged_;
+  std::vector<std::unique_ptr<Storage>> scratch_;
+};
+
+}  // namespace caffe2

@@ -1,0 +1,210 @@
+#include "core/schema.h"
+
+#include <algorithm>
+#include <climits>
+#include <cmath>
+#include <vector>
+
+#include "core/error.h"
+#include "core/messages.h"
+#include "core/near_names.h"
+
+namespace caffe2 {
+
+int edit_distance(std::string_view a, std::string_view b) {
+  std::vector<int> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); j++) row[j] = static_cast<int>(j);
+  for (size_t i = 1; i <= a.size(); i++) {
+    int diagonal = row[0];
+    row[0] = static_cast<int>(i);
+    for (size_t j = 1; j <= b.size(); j++) {
+      const int substituted = diagonal + (a[i - 1] != b[j - 1]);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
+    }
+  }
+  return row[b.size()];
+}
+
+const ArgumentSchema* OperatorSchema::find_argument(std::string_view wanted) const {
+  for (int i = 0; i < n_args; i++) {
+    if (wanted == args[i].name) return &args[i];
+  }
+  return nullptr;
+}
+
+const char* OperatorSchema::input_name(int i) const {
+  return n_input_names == 0 ? "" : input_names[std::min(i, n_input_names - 1)];
+}
+
+uint32_t OperatorSchema::type_mask(int i) const {
+  return n_input_names == 0 ? 0 : type_masks[std::min(i, n_input_names - 1)];
+}
+
+const OperatorSchema* find_schema(std::string_view type) {
+  const OperatorSchema* end = kOperatorSchemas + kOperatorSchemaCount;
+  const OperatorSchema* it =
+      std::lower_bound(kOperatorSchemas, end, type,
+                       [](const OperatorSchema& s, std::string_view name) { return s.name < name; });
+  return it != end && type == it->name ? it : nullptr;
+}
+
+std::string near_operators(std::string_view type) {
+  std::vector<const char*> names;
+  for (int i = 0; i < kOperatorSchemaCount; i++) names.push_back(kOperatorSchemas[i].name);
+  return near_names(type, names);
+}
+
+namespace {
+
+std::string count_text(int min, int max) {
+  if (min == max) return std::to_string(min);
+  if (max == INT_MAX) return std::to_string(min) + " or more";
+  return std::to_string(min) + " to " + std::to_string(max);
+}
+
+void verify_count(const char* what, int given, int min, int max) {
+  CAFFE2_ENFORCE(given >= min && given <= max, "it has ", given, " ", what, "(s); allowed: ",
+                 count_text(min, max));
+}
+
+bool contains(const uint8_t (*pairs)[2], int n, int input, int output) {
+  for (int i = 0; i < n; i++) {
+    if (pairs[i][0] == input && pairs[i][1] == output) return true;
+  }
+  return false;
+}
+
+void verify_inplace(const OperatorDef& def, const OperatorSchema& schema) {
+  for (int o = 0; o < static_cast<int>(def.output.size()); o++) {
+    for (int other = 0; other < o; other++) {
+      CAFFE2_ENFORCE(def.output[o] != def.output[other], "outputs ", other, " and ", o,
+                     " are the same blob '", def.output[o], "'");
+    }
+    for (int i = 0; i < static_cast<int>(def.input.size()); i++) {
+      if (def.input[i] != def.output[o]) continue;
+      CAFFE2_ENFORCE(contains(schema.inplace, schema.n_inplace, i, o) ||
+                         contains(schema.enforced_inplace, schema.n_enforced, i, o),
+                     "blob '", def.output[o], "' is both input ", i, " and output ", o,
+                     ", and this operator cannot run in-place there");
+    }
+  }
+  for (int k = 0; k < schema.n_enforced; k++) {
+    const size_t i = schema.enforced_inplace[k][0], o = schema.enforced_inplace[k][1];
+    if (i >= def.input.size() || o >= def.output.size()) continue;
+    CAFFE2_ENFORCE(def.input[i] == def.output[o], "output ", o, " must be the blob of input ", i,
+                   " ('", def.input[i], "'), but is '", def.output[o], "'");
+  }
+}
+
+const char* kind_text(ArgumentKind kind) {
+  switch (kind) {
+    case ArgumentKind::kInt:
+      return "an integer";
+    case ArgumentKind::kFloat:
+      return "a number";
+    case ArgumentKind::kBool:
+      return "a boolean (0 or 1)";
+    case ArgumentKind::kString:
+      return "a string";
+    case ArgumentKind::kInts:
+      return "a list of integers";
+    case ArgumentKind::kFloats:
+      return "a list of numbers";
+    case ArgumentKind::kStrings:
+      return "a list of strings";
+    case ArgumentKind::kTensor:
+      return "a tensor";
+    case ArgumentKind::kNet:
+      return "a net";
+    case ArgumentKind::kNets:
+      return "a list of nets";
+  }
+  return "a value";
+}
+
+bool has_kind(const Argument& arg, ArgumentKind kind) {
+  const bool empty = !arg.i && !arg.f && !arg.s && !arg.t && !arg.n && arg.nets.empty();
+  const bool no_ints = arg.ints.empty(), no_floats = arg.floats.empty(),
+             no_strings = arg.strings.empty();
+  switch (kind) {
+    case ArgumentKind::kInt:
+      return arg.i || (arg.f && std::nearbyint(*arg.f) == *arg.f && std::fabs(*arg.f) < 1e15f);
+    case ArgumentKind::kFloat:
+      return arg.f || arg.i;
+    case ArgumentKind::kBool:
+      return arg.i && (*arg.i == 0 || *arg.i == 1);
+    case ArgumentKind::kString:
+      return arg.s.has_value();
+    case ArgumentKind::kInts:
+      return empty && no_floats && no_strings;
+    case ArgumentKind::kFloats:
+      return empty && (no_floats || no_ints) && no_strings;
+    case ArgumentKind::kStrings:
+      return empty && no_ints && no_floats;
+    case ArgumentKind::kTensor:
+      return arg.t != nullptr;
+    case ArgumentKind::kNet:
+      return arg.n != nullptr;
+    case ArgumentKind::kNets:
+      return !arg.i && !arg.f && !arg.s;
+  }
+  return false;
+}
+
+void verify_range(const ArgumentSchema& schema, double value) {
+  if (schema.has_min) {
+    CAFFE2_ENFORCE(value >= schema.min, "argument '", schema.name, "' = ", value,
+                   " is below the least allowed value ", schema.min);
+  }
+  if (schema.has_max) {
+    CAFFE2_ENFORCE(value <= schema.max, "argument '", schema.name, "' = ", value,
+                   " is above the largest allowed value ", schema.max);
+  }
+}
+
+bool is_choice(std::string_view choices, std::string_view value) {
+  while (!choices.empty()) {
+    const size_t blank = choices.find(' ');
+    if (choices.substr(0, blank) == value) return true;
+    choices = blank == std::string_view::npos ? "" : choices.substr(blank + 1);
+  }
+  return false;
+}
+
+void verify_argument(const Argument& arg, const ArgumentSchema& schema) {
+  CAFFE2_ENFORCE(has_kind(arg, schema.kind), "argument '", schema.name, "' must be ",
+                 kind_text(schema.kind));
+  if (schema.kind == ArgumentKind::kInt || schema.kind == ArgumentKind::kFloat) {
+    verify_range(schema, arg.i ? static_cast<double>(*arg.i) : *arg.f);
+  }
+  for (const int64_t value : arg.ints) verify_range(schema, static_cast<double>(value));
+  for (const float value : arg.floats) verify_range(schema, value);
+  if (schema.choices != nullptr && arg.s) {
+    CAFFE2_ENFORCE(is_choice(schema.choices, *arg.s), "argument '", schema.name, "' = '", *arg.s,
+                   "' is not one of: ", schema.choices);
+  }
+}
+
+}  // namespace
+
+void verify(const OperatorDef& def, const OperatorSchema& schema) {
+  verify_count("input", static_cast<int>(def.input.size()), schema.min_inputs, schema.max_inputs);
+  verify_count("output", static_cast<int>(def.output.size()), schema.min_outputs,
+               schema.max_outputs);
+  verify_inplace(def, schema);
+  for (const Argument& arg : def.arg) {
+    const ArgumentSchema* declared = arg.name ? schema.find_argument(*arg.name) : nullptr;
+    if (declared != nullptr) verify_argument(arg, *declared);
+  }
+  for (int i = 0; i < schema.n_args; i++) {
+    const ArgumentSchema& wanted = schema.args[i];
+    if (!wanted.required) continue;
+    const bool given = std::any_of(def.arg.begin(), def.arg.end(), [&](const Argument& arg) {
+      return arg.name && *arg.name == wanted.name;
+    });
+    CAFFE2_ENFORCE(given, "argument '", wanted.name, "' is required");
+  }
+}
+
+}  // namespace caffe2

@@ -1,0 +1,156 @@
+#include "core/serialize.h"
+
+#include <cstring>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include "core/messages.h"
+
+namespace caffe2 {
+
+namespace {
+
+template <class T, class Wide = T>
+wire::Packed<Wide> packed(const Tensor& tensor) {
+  const std::span<const T> values(tensor.data<T>(), static_cast<size_t>(tensor.size()));
+  if constexpr (std::is_same_v<T, Wide>) {
+    return wire::Packed<Wide>(values);
+  } else {
+    const std::vector<Wide> wide(values.begin(), values.end());
+    return wire::Packed<Wide>(std::span<const Wide>(wide));
+  }
+}
+
+TensorProto to_proto(const Tensor& tensor) {
+  TensorProto proto;
+  proto.dims.assign(tensor.shape().begin(), tensor.shape().end());
+  proto.data_type = static_cast<int32_t>(tensor.type());
+  switch (tensor.type()) {
+    case DataType::kFloat:
+      proto.float_data = packed<float>(tensor);
+      break;
+    case DataType::kDouble:
+      proto.double_data = packed<double>(tensor);
+      break;
+    case DataType::kInt32:
+      proto.int32_data = packed<int32_t>(tensor);
+      break;
+    case DataType::kInt64:
+      proto.int64_data = packed<int64_t>(tensor);
+      break;
+    case DataType::kBool:
+      proto.int32_data = packed<bool, int32_t>(tensor);
+      break;
+    case DataType::kUInt8:
+      proto.int32_data = packed<uint8_t, int32_t>(tensor);
+      break;
+    case DataType::kInt8:
+      proto.int32_data = packed<int8_t, int32_t>(tensor);
+      break;
+    case DataType::kUInt16:
+      proto.int32_data = packed<uint16_t, int32_t>(tensor);
+      break;
+    case DataType::kInt16:
+      proto.int32_data = packed<int16_t, int32_t>(tensor);
+      break;
+    case DataType::kByte:
+      proto.byte_data =
+          wire::Bytes(std::string(static_cast<const char*>(tensor.raw_data()), tensor.bytes()));
+      break;
+    case DataType::kFloat16:
+    case DataType::kString:
+    case DataType::kUndefined:
+      fail(Code::kUnsupported, "tensors of type ", type_name(tensor.type()), " cannot be saved");
+  }
+  return proto;
+}
+
+template <class T, class Values>
+void copy_values(const Values& values, Tensor& tensor) {
+  CAFFE2_ENFORCE(static_cast<int64_t>(values.size()) == tensor.size(), "a saved tensor of shape ",
+                 tensor.shape().text(), " holds ", values.size(), " values");
+  values.copy_to(tensor.mutable_data<T>());
+}
+
+Tensor from_proto(const TensorProto& proto, Engine& engine) {
+  Shape shape;
+  for (const int64_t dim : proto.dims) shape.append(dim);
+  const auto type = static_cast<DataType>(proto.data_type.value_or(1));
+  // Checked before the allocation: a short file must not ask for much memory.
+  const int64_t most = static_cast<int64_t>(
+      proto.float_data.size() + proto.double_data.size() + proto.int32_data.size() +
+      proto.int64_data.size() + (proto.byte_data ? proto.byte_data->size() : 0));
+  CAFFE2_ENFORCE(shape.size() <= most, "a saved tensor of shape ", shape.text(), " holds only ",
+                 most, " values");
+  Tensor tensor(engine.allocator(), shape, type);
+  switch (type) {
+    case DataType::kFloat:
+      copy_values<float>(proto.float_data, tensor);
+      break;
+    case DataType::kDouble:
+      copy_values<double>(proto.double_data, tensor);
+      break;
+    case DataType::kInt32:
+      copy_values<int32_t>(proto.int32_data, tensor);
+      break;
+    case DataType::kInt64:
+      copy_values<int64_t>(proto.int64_data, tensor);
+      break;
+    case DataType::kBool:
+      copy_values<bool>(proto.int32_data, tensor);
+      break;
+    case DataType::kUInt8:
+      copy_values<uint8_t>(proto.int32_data, tensor);
+      break;
+    case DataType::kInt8:
+      copy_values<int8_t>(proto.int32_data, tensor);
+      break;
+    case DataType::kUInt16:
+      copy_values<uint16_t>(proto.int32_data, tensor);
+      break;
+    case DataType::kInt16:
+      copy_values<int16_t>(proto.int32_data, tensor);
+      break;
+    case DataType::kByte:
+      CAFFE2_ENFORCE(proto.byte_data && proto.byte_data->size() == tensor.bytes(),
+                     "a saved tensor of shape ", shape.text(), " has another number of bytes");
+      std::memcpy(tensor.raw_mutable_data(), proto.byte_data->view().data(), tensor.bytes());
+      break;
+    default:
+      fail(Code::kUnsupported, "tensors of type ", type_name(type), " cannot be loaded");
+  }
+  return tensor;
+}
+
+}  // namespace
+
+std::string serialize_blob(const std::string& name, const Blob& blob) {
+  BlobProto proto;
+  proto.name = name;
+  if (const Tensor* tensor = blob.tensor()) {
+    proto.type = "Tensor";
+    proto.tensor = to_proto(*tensor);
+  } else if (auto object = blob.object<Object>()) {
+    object->serialize(proto);
+  } else {
+    fail(Code::kFailedPrecondition, "blob '", name, "' is empty and cannot be saved");
+  }
+  return serialize(proto);
+}
+
+void deserialize_blob(std::string_view bytes, Engine& engine, Blob& blob) {
+  ParseOptions options;
+  options.borrow = true;
+  const auto proto = parse<BlobProto>(bytes, options);
+  const std::string type = proto.type.value_or("");
+  if (proto.tensor) {
+    blob.set(from_proto(*proto.tensor, engine));
+  } else if (type == "std::string" && proto.content) {
+    blob.set(std::make_shared<Text>(std::string(proto.content->view())));
+  } else {
+    fail(Code::kUnsupported, "a saved blob of type '", type, "' cannot be loaded");
+  }
+}
+
+}  // namespace caffe2

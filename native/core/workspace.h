@@ -1,0 +1,68 @@
+// Named blobs and the nets that run on them.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/blob.h"
+#include "core/engine.h"
+#include "core/net.h"
+
+namespace caffe2 {
+
+// Makes operators that run outside the engine (the NumPy bodies); may return nullptr.
+using ReferenceFactory = std::function<std::unique_ptr<Operator>(const OperatorContext&)>;
+
+class Workspace {
+ public:
+  explicit Workspace(std::shared_ptr<Engine> engine);
+
+  Engine& engine() const { return *engine_; }
+
+  std::vector<std::string> blob_names() const;
+  Blob* find_blob(std::string_view name) const;  // nullptr when there is none
+  Blob& get_blob(std::string_view name) const;   // raises with near names
+  Blob& create_blob(std::string_view name);      // the present one when there is one
+  bool remove_blob(std::string_view name);
+
+  void create_net(NetDef def, std::vector<std::string> sites, bool overwrite);
+  std::shared_ptr<CompiledNet> get_net(std::string_view name) const;  // raises with near names
+  bool remove_net(std::string_view name);
+  std::vector<std::string> net_names() const;
+
+  void run_net_once(NetDef def, std::vector<std::string> sites);
+  void run_operator_once(OperatorDef def, std::string site);
+
+  // Forgets all nets, then all blobs.
+  void reset();
+
+  void set_reference_factory(ReferenceFactory factory) { reference_ = std::move(factory); }
+  const ReferenceFactory& reference_factory() const { return reference_; }
+
+  // Base of the random streams of operators whose device option names no seed.
+  uint64_t random_seed() const { return random_seed_; }
+  void set_random_seed(uint64_t seed);
+
+ private:
+  friend class CompiledNet;
+  std::shared_ptr<Blob> share_blob(std::string_view name);
+  uint64_t epoch() const { return epoch_; }
+  uint64_t next_seed();
+
+  std::shared_ptr<Engine> engine_;
+  std::map<std::string, std::shared_ptr<Blob>, std::less<>> blobs_;
+  std::map<std::string, std::shared_ptr<CompiledNet>, std::less<>> nets_;
+  mutable std::mutex mutex_;  // of the two maps
+  ReferenceFactory reference_;
+  uint64_t random_seed_;
+  uint64_t nets_made_ = 0;
+  std::atomic<uint64_t> epoch_{1};  // raised when a blob goes away: nets look theirs up anew
+};
+
+}  // namespace caffe2
