@@ -1,0 +1,150 @@
+# Everything one does with this project.  Needs Python >= 3.10, a C++ compiler and a package index;
+# the rest comes from pyproject.toml into .venv.  `make help` lists the targets.
+
+PYTHON ?= python3
+VENV ?= .venv
+JOBS ?= 2
+SEEDS ?= 1
+FUZZ_SECONDS ?= 60
+
+BIN := $(VENV)/bin
+CMAKE := $(BIN)/cmake
+TOOLS := $(VENV)/.tools
+INSTALLED := $(VENV)/.installed
+# What the native module is made of: a change in other Python files needs no build.
+SOURCES := pyproject.toml $(shell find CMakeLists.txt native caffe2/ops \
+	-name CMakeLists.txt -o -name '*.cc' -o -name '*.h' -o -name '*.py')
+CPP_FILES = $(shell git ls-files --cached --others --exclude-standard '*.cc' '*.h')
+
+export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
+
+.DELETE_ON_ERROR:
+.PHONY: help build demo test smoke full asan bench lint format clean \
+	python-test native-test clang arm64 fuzz harness conformance wheel
+
+help:
+	@sed -n 's/^#: //p' $(MAKEFILE_LIST)
+
+#: make demo         train LeNet on handwritten digits, save it, serve it (SEEDS=5: five starts)
+demo: $(INSTALLED)
+	$(BIN)/python examples/mnist.py --seeds $(SEEDS)
+	$(BIN)/python examples/mnist_predict.py
+
+#: make test         every test but the long ones
+test: native-test python-test
+
+#: make smoke        the quickest tests, for while one works
+smoke: $(INSTALLED)
+	$(BIN)/pytest -m "not slow" -x tests/graph tests/engine tests/deploy
+
+#: make full         test, lint, and all that takes long
+full: test lint asan clang arm64 fuzz harness conformance wheel
+
+#: make bench        the LeNet training step beside PyTorch's
+bench: $(INSTALLED)
+	$(BIN)/pip install -q --group bench
+	$(BIN)/python benchmarks/train_lenet.py
+
+#: make lint         ruff, clang-format, mypy
+lint: $(INSTALLED)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/clang-format --dry-run -Werror $(CPP_FILES)
+	$(BIN)/mypy
+
+#: make format       lets ruff and clang-format lay out the sources
+format: $(TOOLS)
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+	$(BIN)/clang-format -i $(CPP_FILES)
+
+#: make build        builds and installs into .venv, when something changed
+build: $(INSTALLED)
+
+#: make clean        removes what was built
+clean:
+	rm -rf build dist $(VENV)
+
+$(TOOLS): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install -q --upgrade "pip>=25.1"
+	$(BIN)/pip install -q --group build --group test --group lint
+	@touch $@
+
+$(INSTALLED): $(TOOLS) $(SOURCES)
+	$(BIN)/pip install -q --no-build-isolation -e '.[cli,pictures]'
+	@touch $@
+
+# The parts of `test` and `full`.
+
+python-test: $(INSTALLED)
+	$(BIN)/pytest -m "not slow"
+
+harness: $(INSTALLED)
+	CAFFE2_TEST_EFFORT=full $(BIN)/pytest
+
+# $(call native_tests,NAME,CMAKE OPTIONS) builds the native tests in build/NAME and runs them.
+define native_tests
+$(CMAKE) -S . -B build/$(1) -G Ninja -DCAFFE2_PYTHON=OFF -DCAFFE2_TESTS=ON -DCAFFE2_WERROR=ON \
+	-DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) -DPython_EXECUTABLE=$(abspath $(BIN)/python) \
+	--log-level=WARNING $(2)
+$(CMAKE) --build build/$(1)
+$(BIN)/ctest --test-dir build/$(1) --output-on-failure
+endef
+
+# A part whose tools are not installed says so and is left out.
+DOCTEST := $(firstword $(wildcard $(addsuffix /doctest/doctest.h,/usr/include /usr/local/include)))
+CLANG := $(shell command -v clang++)
+ARM64 := $(and $(shell command -v aarch64-linux-gnu-g++),$(shell command -v qemu-aarch64))
+
+ifeq ($(DOCTEST),)
+native-test clang arm64: ; @echo "$@ skipped: no header doctest/doctest.h (Debian: doctest-dev)"
+else
+native-test: $(TOOLS)
+	$(call native_tests,native)
+
+ifeq ($(CLANG),)
+clang: ; @echo "$@ skipped: no clang++ (Debian: clang)"
+else
+clang: $(TOOLS)
+	$(call native_tests,clang,-DCMAKE_CXX_COMPILER=clang++)
+endif
+
+ifeq ($(ARM64),)
+arm64: ; @echo "$@ skipped: Debian: g++-aarch64-linux-gnu, qemu-user"
+else
+arm64: $(TOOLS)
+	mkdir -p build/arm64 && ln -sfn $(dir $(DOCTEST)) build/arm64/doctest
+	$(call native_tests,arm64,-DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \
+		-DCMAKE_CXX_COMPILER=aarch64-linux-gnu-g++ -DDOCTEST_INCLUDE_DIR=$(abspath build/arm64) \
+		"-DCMAKE_CROSSCOMPILING_EMULATOR=qemu-aarch64;-L;/usr/aarch64-linux-gnu")
+endif
+endif
+
+# Leaks are looked for in the native tests; the Python interpreter has its own.
+asan: $(TOOLS)
+ifneq ($(DOCTEST),)
+	$(call native_tests,asan,-DCAFFE2_SANITIZE=address$(comma)undefined -DCMAKE_BUILD_TYPE=RelWithDebInfo)
+endif
+	$(PYTHON) -m venv build/asan-venv
+	build/asan-venv/bin/pip install -q --upgrade "pip>=25.1"
+	build/asan-venv/bin/pip install -q --group build --group test
+	build/asan-venv/bin/pip install -q --no-build-isolation -C build-dir=build/asan-python \
+		-C cmake.define.CAFFE2_SANITIZE=address$(comma)undefined .
+	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libubsan.so)" \
+		ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+		build/asan-venv/bin/pytest -m "not slow" tests/engine tests/ops tests/deploy
+comma := ,
+
+conformance: $(INSTALLED)
+	$(BIN)/python tests/conformance/ratchet.py
+
+WHEEL_LIMIT := 10000000
+wheel: $(TOOLS)
+	rm -rf build/wheel build/wheel-venv
+	$(BIN)/pip wheel -q --no-deps -w build/wheel .
+	@stat -c '%n: %s bytes' build/wheel/*.whl
+	test $$(stat -c %s build/wheel/*.whl) -lt $(WHEEL_LIMIT)
+	$(PYTHON) -m venv build/wheel-venv
+	build/wheel-venv/bin/pip install -q build/wheel/*.whl pytest
+	build/wheel-venv/bin/pytest tests/deploy
