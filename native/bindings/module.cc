@@ -77,17 +77,27 @@ void bind_error(nb::module_& m) {
   });
 }
 
+void check_threads(int threads) {
+  CAFFE2_ENFORCE(threads >= 0 && threads <= 1024, "threads = ", threads,
+                 " is not in 0 (all cores) to 1024");
+}
+
 void bind_engine(nb::module_& m) {
   nb::class_<Engine>(m, "Engine")
       .def(
           "__init__",
           [](Engine* self, int threads, std::string isa, size_t memory_limit) {
-            CAFFE2_ENFORCE(threads >= 0 && threads <= 1024, "threads = ", threads,
-                           " is not in 0 (all cores) to 1024");
+            check_threads(threads);
             new (self) Engine({threads, std::move(isa), memory_limit});
           },
           nb::arg("threads") = 0, nb::arg("isa") = "auto", nb::arg("memory_limit") = 0)
-      .def_prop_ro("threads", [](Engine& e) { return e.pool().threads(); })
+      .def_prop_rw(
+          "threads", [](Engine& e) { return e.pool().threads(); },
+          [](Engine& e, int threads) {
+            check_threads(threads);
+            nb::gil_scoped_release release;
+            e.pool().resize(threads);
+          })
       .def_prop_ro("isa", [](Engine& e) { return kernels::isa_name(e.isa()); })
       .def_prop_ro("memory_used", [](Engine& e) { return e.allocator()->used(); })
       .def_prop_ro("memory_peak", [](Engine& e) { return e.allocator()->peak(); })
@@ -104,6 +114,7 @@ void bind_workspace(nb::module_& m) {
       .def("blobs", &Workspace::blob_names)
       .def("has_blob", [](Workspace& w, const std::string& n) { return w.find_blob(n) != nullptr; })
       .def("create_blob", [](Workspace& w, const std::string& n) { w.create_blob(n); })
+      .def("reset_blob", [](Workspace& w, const std::string& n) { w.get_blob(n).clear(); })
       .def("delete_blob", [](Workspace& w, const std::string& n) { return w.remove_blob(n); })
       .def("blob_kind", [](Workspace& w, const std::string& n) { return w.get_blob(n).kind(); })
       .def("reset", &Workspace::reset)

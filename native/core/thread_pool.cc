@@ -29,13 +29,23 @@ int resolve(int threads) {
 
 ThreadPool::ThreadPool(int threads) : threads_(resolve(threads)) {}
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { stop(); }
+
+void ThreadPool::resize(int threads) {
+  std::lock_guard busy(busy_);
+  stop();
+  threads_ = resolve(threads);
+}
+
+void ThreadPool::stop() {
   {
     std::lock_guard lock(mutex_);
     stop_ = true;
   }
   wake_.notify_all();
   for (std::thread& worker : workers_) worker.join();
+  workers_.clear();
+  stop_ = false;
 }
 
 void ThreadPool::work(Job& job) {

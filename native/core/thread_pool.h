@@ -21,6 +21,8 @@ class ThreadPool {
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   int threads() const { return threads_; }
+  // Waits for the work in hand, then changes the number.
+  void resize(int threads);
 
   // Calls task(context, i) once for each i in [0, blocks) and returns when all are done. The caller
   // works too. Nested calls, and calls while another thread uses the pool, run on the caller alone.
@@ -37,9 +39,10 @@ class ThreadPool {
 
   static void work(Job& job);
   void start();
+  void stop();
   void worker();
 
-  const int threads_;
+  std::atomic<int> threads_;
   std::mutex busy_;  // held by the thread whose job runs
   std::mutex mutex_;
   std::condition_variable wake_, done_;

@@ -1,0 +1,1 @@
+"""Running nets: workspaces, predictors and errors over the native engine."""

@@ -1,0 +1,58 @@
+"""The process's default engine, which the workspaces of the old API share.
+
+It is made when first needed.  `CAFFE2_ISA` in the environment ("sse4", "avx2", "avx512", "neon",
+"generic") forces the instruction set of its kernels; `set_threads` and `GlobalInit` say how many
+threads it uses (by default all cores).
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from caffe2 import _native, ops
+from caffe2.proto import caffe2_pb2
+
+_lock = threading.Lock()
+_engine: _native.Engine | None = None
+
+
+def default_engine() -> _native.Engine:
+    """The engine of the process.  EngineError when CAFFE2_ISA names what this CPU lacks."""
+    global _engine  # noqa: PLW0603 - the one lazy object of the process
+    with _lock:
+        if _engine is None:
+            _engine = _native.Engine(isa=os.environ.get("CAFFE2_ISA", "auto"))
+        return _engine
+
+
+def set_threads(threads: int) -> None:
+    """Number of threads that operators may use, the calling one included; 0: all cores."""
+    default_engine().threads = threads
+
+
+def new_workspace(engine: _native.Engine | None = None) -> _native.Workspace:
+    """An empty workspace that can also run operators on their NumPy bodies."""
+    workspace = _native.Workspace(engine or default_engine())
+    workspace.set_reference(run_body)
+    return workspace
+
+
+def run_body(
+    op_def: bytes, inputs: Sequence[npt.NDArray[Any]], stream: tuple[int, int, int]
+) -> list[npt.NDArray[Any]]:
+    """The outputs of an operator by its NumPy body.
+
+    stream: (seed, position in the net, number of the run), which names the random numbers.
+    """
+    message = caffe2_pb2.OperatorDef.FromString(op_def)
+    seed, position, run = stream
+    rng = np.random.Generator(np.random.Philox(key=[seed, position << 32 | run]))
+    declaration = ops.find(message.type)
+    outputs = declaration.run(declaration.view_of(message, rng), inputs)
+    return [np.asarray(output, order="C") for output in outputs]

@@ -1,0 +1,369 @@
+"""The workspace functions of the old API, on one current workspace per process.
+
+Blob names are strings or BlobReferences.  Errors of the engine are `EngineError`, a RuntimeError.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from caffe2 import _native, ops
+from caffe2.proto import caffe2_pb2
+from caffe2.runtime.engine import new_workspace, set_threads
+from caffe2.runtime.predictor import Predictor
+
+__all__ = [
+    "Blobs",
+    "CreateBlob",
+    "CreateNet",
+    "CurrentWorkspace",
+    "DeserializeBlob",
+    "FeedBlob",
+    "FetchBlob",
+    "FetchBlobs",
+    "GetNetName",
+    "GlobalInit",
+    "GpuDeviceType",
+    "HasBlob",
+    "Nets",
+    "Predictor",
+    "RegisteredOperators",
+    "RemoveBlob",
+    "ResetBlob",
+    "ResetWorkspace",
+    "RunNet",
+    "RunNetOnce",
+    "RunNets",
+    "RunOperatorOnce",
+    "RunOperatorsOnce",
+    "SerializeBlob",
+    "StringifyBlobName",
+    "StringifyNetName",
+    "StringifyProto",
+    "SwitchWorkspace",
+    "WorkspaceGuard",
+    "Workspaces",
+    "blobs",
+    "has_cuda_support",
+    "has_gpu_support",
+]
+
+GpuDeviceType = caffe2_pb2.PROTO_CUDA
+has_cuda_support = False
+has_gpu_support = False
+
+_DEFAULT = "default"
+_log = logging.getLogger(__name__)
+_lock = threading.Lock()
+_workspaces: dict[str, _native.Workspace] = {}
+_current = _DEFAULT
+
+
+def current() -> _native.Workspace:
+    """The native workspace that the functions of this module work on."""
+    with _lock:
+        if _current not in _workspaces:
+            _workspaces[_current] = new_workspace()
+        return _workspaces[_current]
+
+
+# ------------------------------------------------------------------- names
+
+
+def StringifyBlobName(name: Any) -> str:
+    """The name of a blob given as str, bytes or BlobReference."""
+    return _name(name, "blob")
+
+
+def StringifyNetName(name: Any) -> str:
+    """The name of a net given as str, bytes or Net."""
+    return _name(name, "net")
+
+
+def _name(value: Any, what: str) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bytes):
+        return value.decode()
+    if type(value).__name__ in ("BlobReference", "ScopedBlobReference", "Net"):
+        return str(value)
+    raise TypeError(f"a {what} is named by a str, not by {type(value).__name__}: {value!r}")
+
+
+def StringifyProto(obj: Any) -> bytes:
+    """The bytes of a message, of an object with `Proto()`, or bytes as they are."""
+    if isinstance(obj, bytes):
+        return obj
+    if hasattr(obj, "Proto"):
+        obj = obj.Proto()
+    if hasattr(obj, "SerializeToString"):
+        return bytes(obj.SerializeToString())
+    raise TypeError(f"a protobuf message or an object with Proto() is needed, not {obj!r}")
+
+
+def GetNetName(net: Any) -> str:
+    """The name of a Net or NetDef."""
+    if isinstance(net, caffe2_pb2.NetDef):
+        return str(net.name)
+    return str(net.Name())
+
+
+# ------------------------------------------------------------------- workspaces
+
+
+def SwitchWorkspace(name: str, create_if_missing: bool = False) -> None:
+    """Makes `name` the current workspace.  RuntimeError when there is none and none is wanted."""
+    global _current  # noqa: PLW0603 - the old API has one current workspace per process
+    with _lock:
+        if name not in _workspaces and name != _DEFAULT:
+            if not create_if_missing:
+                raise RuntimeError(
+                    f"there is no workspace '{name}'; there are: {', '.join(_names())}. "
+                    "create_if_missing=True makes it."
+                )
+            _workspaces[name] = new_workspace()
+        _current = name
+
+
+def _names() -> list[str]:
+    return sorted({_DEFAULT, *_workspaces})
+
+
+def CurrentWorkspace() -> str:
+    """The name of the current workspace."""
+    return _current
+
+
+def Workspaces() -> list[str]:
+    """The names of all workspaces."""
+    with _lock:
+        return _names()
+
+
+@contextlib.contextmanager
+def WorkspaceGuard(workspace_name: str) -> Iterator[None]:
+    """Switches to a workspace, made where missing, and back at the end of the `with` block."""
+    before = CurrentWorkspace()
+    SwitchWorkspace(workspace_name, True)
+    try:
+        yield
+    finally:
+        SwitchWorkspace(before)
+
+
+def ResetWorkspace(root_folder: str | None = None) -> bool:
+    """Forgets all nets and blobs of the current workspace.  A root folder has no effect."""
+    current().reset()
+    return True
+
+
+# ------------------------------------------------------------------- blobs
+
+
+def FeedBlob(name: Any, arr: Any, device_option: Any = None) -> bool:
+    """Writes a copy of `arr` to a blob, which is made where missing.
+
+    arr: an array of bool, (u)int8, (u)int16, int32, int64, float16, float32 or float64; a number
+    or list (floats become float32, integers int64); a TensorProto; or a str or bytes, which is
+    kept as one string.  EngineError for other element types.
+    """
+    blob = StringifyBlobName(name)
+    if isinstance(arr, str):
+        arr = arr.encode()
+    if isinstance(arr, bytes):
+        current().feed(blob, arr)
+        return True
+    if isinstance(arr, caffe2_pb2.TensorProto):
+        message = caffe2_pb2.BlobProto(name=blob, type="Tensor", tensor=arr)
+        current().deserialize(blob, message.SerializeToString())
+        return True
+    if device_option is not None and device_option.device_type != caffe2_pb2.PROTO_CPU:
+        _log.info("blob '%s' was fed for another device; it is kept on the CPU", blob)
+    current().feed(blob, _as_array(arr, blob))
+    return True
+
+
+def _as_array(value: Any, blob: str) -> npt.NDArray[Any]:
+    array = np.asarray(value)
+    if not isinstance(value, (np.ndarray, np.generic)) and array.dtype == np.float64:
+        array = array.astype(np.float32)
+    if array.dtype.hasobject or array.dtype.kind not in "biuf":
+        raise TypeError(
+            f"blob '{blob}' was fed {type(value).__name__} of element type {array.dtype}; "
+            "arrays of numbers or bool, a str or bytes are allowed"
+        )
+    return array.astype(array.dtype.newbyteorder("="), order="C", copy=False)
+
+
+def FetchBlob(name: Any) -> Any:
+    """A copy of a blob: an array, or bytes for a string.  EngineError when there is none."""
+    return current().fetch(StringifyBlobName(name))
+
+
+def FetchBlobs(names: Sequence[Any]) -> list[Any]:
+    """Copies of several blobs."""
+    return [FetchBlob(name) for name in names]
+
+
+def Blobs() -> list[str]:
+    """The names of all blobs of the current workspace."""
+    return current().blobs()
+
+
+def HasBlob(name: Any) -> bool:
+    """Whether the current workspace has a blob of this name."""
+    return current().has_blob(StringifyBlobName(name))
+
+
+def CreateBlob(name: Any) -> bool:
+    """Makes an empty blob, where there is none yet."""
+    current().create_blob(StringifyBlobName(name))
+    return True
+
+
+def RemoveBlob(name: Any) -> bool:
+    """Removes a blob; its memory goes back at once.  False when there was none."""
+    return current().delete_blob(StringifyBlobName(name))
+
+
+def ResetBlob(name: Any) -> None:
+    """Empties a blob, which stays.  EngineError when there is none."""
+    current().reset_blob(StringifyBlobName(name))
+
+
+def SerializeBlob(name: Any) -> bytes:
+    """A blob as the bytes of a BlobProto."""
+    return current().serialize(StringifyBlobName(name))
+
+
+def DeserializeBlob(name: Any, serialized: bytes) -> None:
+    """Writes what SerializeBlob gave to a blob."""
+    current().deserialize(StringifyBlobName(name), serialized)
+
+
+class _BlobDict(Mapping[str, Any]):
+    """The blobs of the current workspace as a dictionary: `workspace.blobs["x"] = array`."""
+
+    def __getitem__(self, key: Any) -> Any:
+        return FetchBlob(key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        FeedBlob(key, value)
+
+    def __len__(self) -> int:
+        return len(Blobs())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(Blobs())
+
+    def __contains__(self, key: object) -> bool:
+        return HasBlob(key)
+
+
+blobs = _BlobDict()
+
+
+# ------------------------------------------------------------------- running
+
+
+def _sites(net: Any) -> list[str]:
+    return [str(site) for site in getattr(net, "op_sites", ())]
+
+
+def RunOperatorOnce(operator: Any) -> bool:
+    """Runs one operator: an OperatorDef, its bytes, or (type, inputs, outputs[, arguments])."""
+    if isinstance(operator, tuple):
+        from caffe2.graph.operator import CreateOperator
+
+        kind, inputs, outputs, *rest = operator
+        operator = CreateOperator(kind, inputs, outputs, **(rest[0] if rest else {}))
+    current().run_operator(StringifyProto(operator))
+    return True
+
+
+def RunOperatorsOnce(operators: Sequence[Any]) -> bool:
+    """Runs operators in order."""
+    for operator in operators:
+        RunOperatorOnce(operator)
+    return True
+
+
+def RunNetOnce(net: Any) -> bool:
+    """Runs a Net or NetDef once, without keeping it."""
+    current().run_net_once(StringifyProto(net), _sites(net))
+    return True
+
+
+def CreateNet(net: Any, overwrite: bool = False, input_blobs: Sequence[Any] | None = None) -> bool:
+    """Makes a net ready to run by its name.
+
+    Returns True; EngineError when the net is malformed, when a blob that it reads does not exist
+    (those of `input_blobs` are made, empty), or when its name is taken and not to be overwritten.
+    """
+    for blob in input_blobs or ():
+        CreateBlob(blob)
+    current().create_net(StringifyProto(net), _sites(net), overwrite)
+    return True
+
+
+def RunNet(name: Any, num_iter: int = 1, allow_fail: bool = False) -> bool:
+    """Runs a net that CreateNet made, `num_iter` times.
+
+    With allow_fail an error returns False instead of raising.
+    """
+    workspace, net = current(), StringifyNetName(name)
+    try:
+        for _ in range(num_iter):
+            workspace.run_net(net)
+    except _native.EngineError:
+        if not allow_fail:
+            raise
+        return False
+    return True
+
+
+def RunNets(nets: Sequence[Any]) -> bool:
+    """Runs several created nets in order, each once."""
+    for net in nets:
+        RunNet(net)
+    return True
+
+
+def Nets() -> list[str]:
+    """The names of all created nets of the current workspace."""
+    return current().nets()
+
+
+def RegisteredOperators() -> list[str]:
+    """The types of all operators."""
+    return sorted(ops.all())
+
+
+# ------------------------------------------------------------------- start
+
+
+def GlobalInit(args: Sequence[str | bytes]) -> None:
+    """Takes the command line flags of the old API: `["caffe2", "--flag=value", ...]`.
+
+    --caffe2_omp_num_threads=N sets the number of threads (0: all cores).  Other flags of the old
+    API are noted (logging, level info) and have no effect.  ValueError for a flag without `--`
+    or a number of threads that is none.
+    """
+    for item in list(args)[1:]:
+        flag = item.decode() if isinstance(item, bytes) else item
+        if not flag.startswith("--"):
+            raise ValueError(f"flags look like --name=value; found '{flag}'")
+        name, _, value = flag[2:].partition("=")
+        if name == "caffe2_omp_num_threads":
+            if not value.isdecimal():
+                raise ValueError(f"--{name} needs a number of threads, not '{value}'")
+            set_threads(int(value))
+        else:
+            _log.info("flag --%s has no effect", name)

@@ -1,0 +1,229 @@
+// Sums, scaling, copies and casts.
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+#include "core/operator.h"
+#include "core/registry.h"
+#include "operators/shapes.h"
+
+namespace caffe2 {
+namespace {
+
+template <class T>
+void add_all(const std::vector<const Tensor*>& tensors, Tensor& y) {
+  const int64_t n = y.size();
+  std::vector<const T*> inputs;
+  for (const Tensor* tensor : tensors) inputs.push_back(tensor->data<T>());
+  T* out = y.mutable_data<T>();
+  for (int64_t i = 0; i < n; i++) {
+    T sum = inputs[0][i];
+    for (size_t k = 1; k < inputs.size(); k++) sum = static_cast<T>(sum + inputs[k][i]);
+    out[i] = sum;
+  }
+}
+
+class SumOperator : public Operator {
+ public:
+  using Operator::Operator;
+
+ protected:
+  void run() override {
+    const Tensor& first = input(0);
+    std::vector<const Tensor*> tensors;
+    for (int i = 0; i < inputs(); i++) {
+      tensors.push_back(&input(i));
+      require_same_shape(describe_input(0), first, describe_input(i), input(i));
+      CAFFE2_ENFORCE(input(i).type() == first.type(), describe_input(i), " has type ",
+                     type_name(input(i).type()), " but ", describe_input(0), " has ",
+                     type_name(first.type()));
+    }
+    Tensor& y = output(0, first.shape(), first.type());
+    switch (first.type()) {
+      case DataType::kFloat: {
+        std::vector<const float*> pointers;
+        for (const Tensor* tensor : tensors) pointers.push_back(tensor->data<float>());
+        kernels().weighted_sum(y.size(), inputs(), pointers.data(), nullptr,
+                               y.mutable_data<float>(), parallel());
+        return;
+      }
+      case DataType::kDouble:
+        return add_all<double>(tensors, y);
+      case DataType::kInt32:
+        return add_all<int32_t>(tensors, y);
+      case DataType::kInt64:
+        return add_all<int64_t>(tensors, y);
+      default:
+        fail(Code::kUnsupported, "sums of type ", type_name(first.type()), " have no kernel");
+    }
+  }
+};
+
+// Inputs X0, weight0, X1, weight1, ...
+class WeightedSumOperator : public Operator {
+ public:
+  explicit WeightedSumOperator(const OperatorContext& context) : Operator(context) {
+    CAFFE2_ENFORCE(context.def.input.size() % 2 == 0, "it has ", context.def.input.size(),
+                   " inputs; tensors and weights come in pairs");
+  }
+
+ protected:
+  void run() override {
+    const Tensor& first = input(0);
+    std::vector<const float*> tensors;
+    std::vector<float> weights;
+    for (int i = 0; i < inputs(); i += 2) {
+      CAFFE2_ENFORCE(input(i).size() == first.size(), describe_input(i), " has shape ",
+                     input(i).shape().text(), " but ", describe_input(0), " has ",
+                     first.shape().text(), "; they must hold equally many values");
+      tensors.push_back(input(i).data<float>());
+      weights.push_back(scalar_value(input(i + 1), describe_input(i + 1)));
+    }
+    Tensor& y = output(0, first.shape(), DataType::kFloat);
+    kernels().weighted_sum(y.size(), static_cast<int>(tensors.size()), tensors.data(),
+                           weights.data(), y.mutable_data<float>(), parallel());
+  }
+};
+
+class ScaleOperator : public Operator {
+ public:
+  explicit ScaleOperator(const OperatorContext& context)
+      : Operator(context), scale_(args().real("scale")) {}
+
+ protected:
+  void run() override {
+    const Tensor& x = input(0);
+    Tensor& y = output(0, x.shape(), DataType::kFloat);
+    kernels().scale(x.size(), scale_, x.data<float>(), y.mutable_data<float>(), parallel());
+  }
+
+ private:
+  const float scale_;
+};
+
+class CopyOperator : public Operator {
+ public:
+  using Operator::Operator;
+
+ protected:
+  void run() override {
+    const Tensor& x = input(0);
+    Tensor& y = output(0, x.shape(), x.type());
+    if (y.bytes() > 0 && y.raw_data() != x.raw_data()) {
+      std::memcpy(y.raw_mutable_data(), x.raw_data(), x.bytes());
+    }
+  }
+};
+
+// Like kernels::Table::cast: toward zero and saturating from floating point, NaN to 0.
+template <class To, class From>
+To cast_value(From value) {
+  if constexpr (std::is_same_v<To, bool>) {
+    return value != From(0);
+  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+    using Limits = std::numeric_limits<To>;
+    if (std::isnan(value)) return 0;
+    if (value <= static_cast<From>(Limits::min())) return Limits::min();
+    if (value >= static_cast<From>(Limits::max())) return Limits::max();
+    return static_cast<To>(value);
+  } else {
+    return static_cast<To>(value);
+  }
+}
+
+// Calls f with a value of the element type.
+template <class F>
+void dispatch(DataType type, const F& f) {
+  switch (type) {
+    case DataType::kFloat:
+      return f(float());
+    case DataType::kDouble:
+      return f(double());
+    case DataType::kInt32:
+      return f(int32_t());
+    case DataType::kInt64:
+      return f(int64_t());
+    case DataType::kBool:
+      return f(bool());
+    case DataType::kUInt8:
+      return f(uint8_t());
+    case DataType::kInt8:
+      return f(int8_t());
+    case DataType::kUInt16:
+      return f(uint16_t());
+    case DataType::kInt16:
+      return f(int16_t());
+    default:
+      fail(Code::kUnsupported, "there is no cast from or to ", type_name(type));
+  }
+}
+
+class CastOperator : public Operator {
+ public:
+  explicit CastOperator(const OperatorContext& context)
+      : Operator(context), to_(target(args())) {}
+
+ protected:
+  void run() override {
+    const Tensor& x = input(0);
+    dispatch(x.type(), [](auto) {});
+    Tensor& y = output(0, x.shape(), to_);
+    kernels::Type from, to;
+    if (kernel_type(x.type(), &from) && kernel_type(to_, &to)) {
+      return kernels().cast(from, to, x.size(), x.raw_data(), y.raw_mutable_data(), parallel());
+    }
+    dispatch(x.type(), [&](auto from_value) {
+      using From = decltype(from_value);
+      dispatch(to_, [&](auto to_value) {
+        using To = decltype(to_value);
+        const From* in = x.data<From>();
+        To* out = y.mutable_data<To>();
+        for (int64_t i = 0; i < x.size(); i++) out[i] = cast_value<To>(in[i]);
+      });
+    });
+  }
+
+ private:
+  static DataType target(const Arguments& args) {
+    const auto to = static_cast<DataType>(args.integer("to"));
+    dispatch(to, [](auto) {});
+    return to;
+  }
+
+  static bool kernel_type(DataType type, kernels::Type* out) {
+    switch (type) {
+      case DataType::kFloat:
+        *out = kernels::Type::kFloat;
+        return true;
+      case DataType::kInt32:
+        *out = kernels::Type::kInt32;
+        return true;
+      case DataType::kInt64:
+        *out = kernels::Type::kInt64;
+        return true;
+      case DataType::kUInt8:
+        *out = kernels::Type::kUint8;
+        return true;
+      case DataType::kBool:
+        *out = kernels::Type::kBool;
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  const DataType to_;
+};
+
+}  // namespace
+
+REGISTER_CPU_OPERATOR(Sum, SumOperator)
+REGISTER_CPU_OPERATOR(WeightedSum, WeightedSumOperator)
+REGISTER_CPU_OPERATOR(Scale, ScaleOperator)
+REGISTER_CPU_OPERATOR(Copy, CopyOperator)
+REGISTER_CPU_OPERATOR(StopGradient, CopyOperator)
+REGISTER_CPU_OPERATOR(Cast, CastOperator)
+
+}  // namespace caffe2

@@ -1,0 +1,232 @@
+// Conv and ConvGradient over one or two spatial dimensions.
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <optional>
+
+#include "core/operator.h"
+#include "core/registry.h"
+#include "operators/window.h"
+
+namespace caffe2 {
+namespace {
+
+using kernels::ConvAlgorithm;
+using kernels::ConvPass;
+using kernels::ConvShape;
+
+std::optional<ConvAlgorithm> forced_algorithm(const std::string& engine) {
+  if (engine == "IM2COL") return ConvAlgorithm::kIm2col;
+  if (engine == "DIRECT") return ConvAlgorithm::kDirect;
+  return std::nullopt;
+}
+
+class ConvBase : public Operator {
+ public:
+  explicit ConvBase(const OperatorContext& context)
+      : Operator(context),
+        window_(args()),
+        group_(args().integer("group")),
+        forced_(forced_algorithm(context.def.engine.value_or(""))) {}
+
+ protected:
+  // Of X (input 0) and the filter (input 1).
+  ConvShape shape() const {
+    const Tensor &x = input(0), &w = input(1);
+    const bool last = window_.channels_last();
+    const Activations in(x, last, describe_input(0));
+    CAFFE2_ENFORCE(w.rank() == x.rank(), describe_input(1), " has shape ", w.shape().text(),
+                   " but ", describe_input(0), " has shape ", x.shape().text(),
+                   "; they must have the same number of dimensions");
+    const Window window = window_.resolve(x.rank(), in.size, describe_input(0));
+    const Activations filter(w, last, describe_input(1));
+    ConvShape s;
+    s.n = in.n, s.c = in.c, s.h = in.size[0], s.w = in.size[1];
+    s.k = w.dim(0);
+    s.kh = window.kernel[0], s.kw = window.kernel[1];
+    s.stride_h = window.stride[0], s.stride_w = window.stride[1];
+    s.dilation_h = window.dilation[0], s.dilation_w = window.dilation[1];
+    s.pad_t = window.pad_begin[0], s.pad_l = window.pad_begin[1];
+    s.pad_b = window.pad_end[0], s.pad_r = window.pad_end[1];
+    s.group = group_;
+    CAFFE2_ENFORCE(s.c > 0 && s.k > 0, describe_input(0), " and ", describe_input(1),
+                   " need at least one channel each");
+    CAFFE2_ENFORCE(s.c % s.group == 0 && s.k % s.group == 0, s.c, " input and ", s.k,
+                   " output channels cannot be divided into ", s.group, " groups");
+    CAFFE2_ENFORCE(filter.c == s.c / s.group, describe_input(1), " has shape ", w.shape().text(),
+                   ", which takes ", filter.c, " channels (times ", s.group, " groups), but ",
+                   describe_input(0), " has shape ", x.shape().text(), ", ", s.c, " channels");
+    CAFFE2_ENFORCE(filter.size[0] == s.kh && filter.size[1] == s.kw, describe_input(1),
+                   " has shape ", w.shape().text(), ", but the kernel is ", s.kh, " x ", s.kw);
+    return s;
+  }
+
+  ConvAlgorithm algorithm(const ConvShape& s, ConvPass pass) const {
+    if (!forced_) return kernels().conv_algorithm(s, pass);
+    if (!kernels().conv_supports(s, pass, *forced_)) {
+      fail(Code::kUnsupported, "engine '", def().engine.value_or(""),
+           "' has no kernel for this convolution (group ", s.group, ", stride ", s.stride_h, " x ",
+           s.stride_w, ", dilation ", s.dilation_h, " x ", s.dilation_w, ")");
+    }
+    return *forced_;
+  }
+
+  void require_bias(int i, const ConvShape& s) const {
+    CAFFE2_ENFORCE(input(i).size() == s.k, describe_input(i), " has shape ",
+                   input(i).shape().text(), "; ", s.k, " values are needed, one per output channel");
+  }
+
+  bool channels_last() const { return window_.channels_last(); }
+  float* buffer(int64_t values) {
+    return static_cast<float*>(scratch(static_cast<size_t>(values) * sizeof(float)));
+  }
+
+  // `values` channels first, through scratch when the operator's order is NHWC.
+  const float* channels_first(const float* values, int64_t n, int64_t c, int64_t hw) {
+    if (!channels_last()) return values;
+    float* copy = buffer(n * c * hw);
+    to_channels_first(n, c, hw, values, copy, parallel());
+    return copy;
+  }
+
+ private:
+  const WindowArguments window_;
+  const int64_t group_;
+  const std::optional<ConvAlgorithm> forced_;
+};
+
+bool same_weights(const ConvShape& a, const ConvShape& b) {
+  return a.c == b.c && a.k == b.k && a.kh == b.kh && a.kw == b.kw && a.group == b.group &&
+         a.stride_h == b.stride_h && a.stride_w == b.stride_w && a.dilation_h == b.dilation_h &&
+         a.dilation_w == b.dilation_w;
+}
+
+class ConvOperator : public ConvBase {
+ public:
+  using ConvBase::ConvBase;
+
+ protected:
+  void run() override {
+    const Tensor& x = input(0);
+    const ConvShape s = shape();
+    if (has_input(2)) require_bias(2, s);
+    const int64_t size[2] = {s.oh(), s.ow()};
+    Tensor& y = output(0, activation_shape(x, channels_last(), s.k, size), DataType::kFloat);
+    if (y.size() == 0) return;
+    const ConvAlgorithm chosen = algorithm(s, ConvPass::kForward);
+    const float* packed = packed_weights(s, chosen);
+    void* work = scratch(
+        kernels().conv_scratch_bytes(s, ConvPass::kForward, chosen, parallel().threads));
+    const float* bias = has_input(2) ? input(2).data<float>() : nullptr;
+    const int64_t plane = size[0] * size[1];
+    float* first = channels_last() ? buffer(s.n * s.k * plane) : nullptr;
+    const float* in = channels_first(x.data<float>(), s.n, s.c, s.h * s.w);
+    float* out = y.mutable_data<float>();
+    kernels().conv_forward(s, chosen, in, packed, bias, false, first ? first : out, work,
+                           parallel());
+    if (first) to_channels_last(s.n, s.k, plane, first, out, parallel());
+  }
+
+ private:
+  // The filter in the kernel's order, made anew when another storage or version is bound.
+  const float* packed_weights(const ConvShape& s, ConvAlgorithm chosen) {
+    const Tensor& w = input(1);
+    const uint64_t version = w.storage()->version();
+    if (packed_ && source_.lock() == w.storage() && version == version_ && chosen == algorithm_ &&
+        same_weights(s, packed_for_)) {
+      return static_cast<const float*>(packed_->data());
+    }
+    const size_t bytes = kernels().conv_packed_bytes(s, chosen);
+    source_.reset();
+    if (!packed_ || packed_->bytes() < bytes) {
+      packed_.reset();
+      packed_ = std::make_unique<Storage>(engine().allocator(), bytes);
+    }
+    const float* weights = channels_first(w.data<float>(), s.k, s.c / s.group, s.kh * s.kw);
+    float* out = static_cast<float*>(packed_->data());
+    kernels().conv_pack(s, chosen, weights, out, parallel());
+    source_ = w.storage();
+    version_ = version;
+    algorithm_ = chosen;
+    packed_for_ = s;
+    return out;
+  }
+
+  std::unique_ptr<Storage> packed_;
+  std::weak_ptr<Storage> source_;
+  uint64_t version_ = 0;
+  ConvAlgorithm algorithm_ = ConvAlgorithm::kDirect;
+  ConvShape packed_for_;
+};
+
+// Inputs X, filter, dY; outputs d(filter), d(bias) unless no_bias, and dX where wanted.
+class ConvGradientOperator : public ConvBase {
+ public:
+  explicit ConvGradientOperator(const OperatorContext& context)
+      : ConvBase(context), no_bias_(args().boolean("no_bias")) {
+    CAFFE2_ENFORCE(!no_bias_ || outputs_of(context) <= 2,
+                   "with no_bias=1 it has at most 2 outputs (filter and X), but has ",
+                   outputs_of(context));
+    CAFFE2_ENFORCE(no_bias_ || outputs_of(context) >= 2,
+                   "it has 1 output; without no_bias=1 there are those of filter and bias");
+  }
+
+ protected:
+  void run() override {
+    const Tensor &x = input(0), &w = input(1), &dy = input(2);
+    const ConvShape s = shape();
+    const int64_t size[2] = {s.oh(), s.ow()};
+    const Shape y_shape = activation_shape(x, channels_last(), s.k, size);
+    CAFFE2_ENFORCE(dy.shape() == y_shape, describe_input(2), " has shape ", dy.shape().text(),
+                   "; the output of this convolution has ", y_shape.text());
+    const int dx_index = no_bias_ ? 1 : 2;
+    Tensor& dw = output(0, w.shape(), DataType::kFloat);
+    Tensor* db = no_bias_ ? nullptr : &output(1, {s.k}, DataType::kFloat);
+    Tensor* dx = outputs() > dx_index ? &output(dx_index, x.shape(), DataType::kFloat) : nullptr;
+    if (s.n == 0) {
+      std::memset(dw.raw_mutable_data(), 0, dw.bytes());
+      if (db) std::memset(db->raw_mutable_data(), 0, db->bytes());
+      return;
+    }
+    const ConvAlgorithm by_weights = algorithm(s, ConvPass::kBackwardWeights);
+    const ConvAlgorithm by_data = dx ? algorithm(s, ConvPass::kBackwardData) : by_weights;
+    const int threads = parallel().threads;
+    size_t bytes = kernels().conv_scratch_bytes(s, ConvPass::kBackwardWeights, by_weights, threads);
+    if (dx) {
+      bytes = std::max(bytes,
+                       kernels().conv_scratch_bytes(s, ConvPass::kBackwardData, by_data, threads));
+    }
+    void* work = scratch(bytes);
+    const int64_t taps = s.kh * s.kw, in_plane = s.h * s.w;
+    float* dw_first = channels_last() ? buffer(w.size()) : nullptr;
+    float* dx_first = channels_last() && dx ? buffer(x.size()) : nullptr;
+    const float* dyp = channels_first(dy.data<float>(), s.n, s.k, size[0] * size[1]);
+    const float* xp = channels_first(x.data<float>(), s.n, s.c, in_plane);
+    const float* wp = dx ? channels_first(w.data<float>(), s.k, s.c / s.group, taps) : nullptr;
+
+    float* dwp = dw.mutable_data<float>();
+    kernels().conv_backward_weights(s, by_weights, xp, dyp, dw_first ? dw_first : dwp, work,
+                                    parallel());
+    if (dw_first) to_channels_last(s.k, s.c / s.group, taps, dw_first, dwp, parallel());
+    if (db) kernels().conv_backward_bias(s, dyp, db->mutable_data<float>(), parallel());
+    if (dx) {
+      float* dxp = dx->mutable_data<float>();
+      kernels().conv_backward_data(s, by_data, dyp, wp, dx_first ? dx_first : dxp, work,
+                                   parallel());
+      if (dx_first) to_channels_last(s.n, s.c, in_plane, dx_first, dxp, parallel());
+    }
+  }
+
+ private:
+  static int outputs_of(const OperatorContext& context) {
+    return static_cast<int>(context.def.output.size());
+  }
+  const bool no_bias_;
+};
+
+}  // namespace
+
+REGISTER_CPU_OPERATOR(Conv, ConvOperator)
+REGISTER_CPU_OPERATOR(ConvGradient, ConvGradientOperator)
+
+}  // namespace caffe2

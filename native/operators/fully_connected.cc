@@ -1,0 +1,104 @@
+// FC: Y = X W^T + b, and its gradient.
+#include <algorithm>
+
+#include "core/operator.h"
+#include "core/registry.h"
+#include "operators/shapes.h"
+
+namespace caffe2 {
+namespace {
+
+// X as [m, k], W as [n, k], b as [n].
+class FullyConnected : public Operator {
+ public:
+  explicit FullyConnected(const OperatorContext& context)
+      : Operator(context), axis_(args().int32("axis")), axis_w_(args().int32("axis_w")) {}
+
+ protected:
+  struct Sizes {
+    int64_t m, n, k;
+    int axis;
+  };
+
+  Sizes sizes() const {
+    const Tensor &x = input(0), &w = input(1);
+    const int axis = canonical_axis(axis_, x.rank(), describe_input(0));
+    const int axis_w = canonical_axis(axis_w_, w.rank(), describe_input(1));
+    const Sizes s{x.shape().product(0, axis), w.shape().product(0, axis_w),
+                  x.shape().product(axis, x.rank()), axis};
+    const int64_t k_w = w.shape().product(axis_w, w.rank());
+    CAFFE2_ENFORCE(s.k == k_w, describe_input(0), " has shape ", x.shape().text(), ", ", s.k,
+                   " features from axis ", axis, " on, but ", describe_input(1), " has shape ",
+                   w.shape().text(), ", which takes ", k_w);
+    return s;
+  }
+
+ private:
+  const int axis_, axis_w_;
+};
+
+class FCOperator : public FullyConnected {
+ public:
+  using FullyConnected::FullyConnected;
+
+ protected:
+  void run() override {
+    const Tensor &x = input(0), &w = input(1), &b = input(2);
+    const Sizes s = sizes();
+    CAFFE2_ENFORCE(b.size() == s.n, describe_input(2), " has shape ", b.shape().text(), "; ", s.n,
+                   " values are needed, as ", describe_input(1), " has ", s.n, " rows");
+    Shape shape;
+    for (int i = 0; i < s.axis; i++) shape.append(x.dim(i));
+    shape.append(s.n);
+    kernels::Gemm g;
+    g.trans_b = true;
+    g.m = s.m, g.n = s.n, g.k = s.k;
+    g.lda = s.k, g.ldb = s.k, g.ldc = s.n;
+    g.bias = b.data<float>();
+    Tensor& y = output(0, shape, DataType::kFloat);
+    void* buffer = scratch(kernels().gemm_scratch_bytes(g, parallel().threads));
+    kernels().gemm(g, x.data<float>(), w.data<float>(), y.mutable_data<float>(), buffer,
+                   parallel());
+  }
+};
+
+// Inputs X, W, dY; outputs dW, db and, where wanted, dX.
+class FCGradientOperator : public FullyConnected {
+ public:
+  using FullyConnected::FullyConnected;
+
+ protected:
+  void run() override {
+    const Tensor &x = input(0), &w = input(1), &dy = input(2);
+    const Sizes s = sizes();
+    CAFFE2_ENFORCE(dy.size() == checked_multiply(s.m, s.n), describe_input(2), " has shape ",
+                   dy.shape().text(), "; ", s.m, " x ", s.n, " values are needed");
+    kernels::Gemm weights;  // dW[n, k] = dY^T X
+    weights.trans_a = true;
+    weights.m = s.n, weights.n = s.k, weights.k = s.m;
+    weights.lda = s.n, weights.ldb = s.k, weights.ldc = s.k;
+    kernels::Gemm data;  // dX[m, k] = dY W
+    data.m = s.m, data.n = s.k, data.k = s.n;
+    data.lda = s.n, data.ldb = s.k, data.ldc = s.k;
+    const bool wants_dx = outputs() == 3;
+    const int threads = parallel().threads;
+    Tensor& dw = output(0, w.shape(), DataType::kFloat);
+    Tensor& db = output(1, {s.n}, DataType::kFloat);
+    Tensor* dx = wants_dx ? &output(2, x.shape(), DataType::kFloat) : nullptr;
+    void* buffer = scratch(std::max(kernels().gemm_scratch_bytes(weights, threads),
+                                    wants_dx ? kernels().gemm_scratch_bytes(data, threads) : 0));
+    const float* dyp = dy.data<float>();
+    kernels().gemm(weights, dyp, x.data<float>(), dw.mutable_data<float>(), buffer, parallel());
+    kernels().column_sums(s.m, s.n, dyp, db.mutable_data<float>(), parallel());
+    if (wants_dx) {
+      kernels().gemm(data, dyp, w.data<float>(), dx->mutable_data<float>(), buffer, parallel());
+    }
+  }
+};
+
+}  // namespace
+
+REGISTER_CPU_OPERATOR(FC, FCOperator)
+REGISTER_CPU_OPERATOR(FCGradient, FCGradientOperator)
+
+}  // namespace caffe2

@@ -1,0 +1,174 @@
+// Max and average pooling over one or two spatial dimensions, with gradients.
+#include "core/operator.h"
+#include "core/registry.h"
+#include "operators/shapes.h"
+#include "operators/window.h"
+
+namespace caffe2 {
+namespace {
+
+class PoolBase : public Operator {
+ public:
+  explicit PoolBase(const OperatorContext& context) : Operator(context), window_(args()) {}
+
+ protected:
+  struct Geometry {
+    Activations in;
+    kernels::PoolShape pool;
+    int64_t in_size() const { return pool.planes * pool.h * pool.w; }
+    int64_t out_size() const { return pool.planes * pool.oh * pool.ow; }
+  };
+
+  Geometry geometry(const Tensor& x) const {
+    const Activations in(x, channels_last(), describe_input(0));
+    const Window window = window_.resolve(x.rank(), in.size, describe_input(0));
+    kernels::PoolShape s;
+    s.planes = checked_multiply(in.n, in.c);
+    s.h = in.size[0], s.w = in.size[1];
+    s.oh = window.out[0], s.ow = window.out[1];
+    s.kh = window.kernel[0], s.kw = window.kernel[1];
+    s.stride_h = window.stride[0], s.stride_w = window.stride[1];
+    s.dilation_h = window.dilation[0], s.dilation_w = window.dilation[1];
+    s.pad_t = window.pad_begin[0], s.pad_l = window.pad_begin[1];
+    s.pad_b = window.pad_end[0], s.pad_r = window.pad_end[1];
+    for (int d = 0; d < 2; d++) {
+      CAFFE2_ENFORCE(window.pad_begin[d] < window.kernel[d] && window.pad_end[d] < window.kernel[d],
+                     "a pad of ", window.pad_begin[d], " and ", window.pad_end[d],
+                     " leaves windows of ", window.kernel[d], " without any input");
+    }
+    return {in, s};
+  }
+
+  Shape output_shape(const Tensor& x, const Geometry& g) const {
+    const int64_t size[2] = {g.pool.oh, g.pool.ow};
+    return activation_shape(x, channels_last(), g.in.c, size);
+  }
+
+  void require_output_shape(int i, const Shape& shape) const {
+    CAFFE2_ENFORCE(input(i).shape() == shape, describe_input(i), " has shape ",
+                   input(i).shape().text(), "; the output of this pooling has ", shape.text());
+  }
+
+  bool channels_last() const { return window_.channels_last(); }
+  float* buffer(int64_t values) {
+    return static_cast<float*>(scratch(static_cast<size_t>(values) * sizeof(float)));
+  }
+  const float* channels_first(const Tensor& x, const Geometry& g, int64_t plane) {
+    if (!channels_last()) return x.data<float>();
+    float* copy = buffer(x.size());
+    to_channels_first(g.in.n, g.in.c, plane, x.data<float>(), copy, parallel());
+    return copy;
+  }
+
+ private:
+  const WindowArguments window_;
+};
+
+class PoolOperator : public PoolBase {
+ public:
+  using PoolBase::PoolBase;
+
+ protected:
+  virtual void pool(const kernels::PoolShape& s, const float* x, float* y) = 0;
+
+  void run() override {
+    const Tensor& x = input(0);
+    const Geometry g = geometry(x);
+    Tensor& y = output(0, output_shape(x, g), DataType::kFloat);
+    if (y.size() == 0) return;
+    float* first = channels_last() ? buffer(y.size()) : nullptr;
+    const float* in = channels_first(x, g, g.pool.h * g.pool.w);
+    float* out = y.mutable_data<float>();
+    pool(g.pool, in, first ? first : out);
+    if (first) {
+      to_channels_last(g.in.n, g.in.c, g.pool.oh * g.pool.ow, first, out, parallel());
+    }
+  }
+};
+
+class MaxPoolOperator : public PoolOperator {
+ public:
+  using PoolOperator::PoolOperator;
+
+ protected:
+  void pool(const kernels::PoolShape& s, const float* x, float* y) override {
+    kernels().max_pool(s, x, y, parallel());
+  }
+};
+
+class AveragePoolOperator : public PoolOperator {
+ public:
+  explicit AveragePoolOperator(const OperatorContext& context)
+      : PoolOperator(context), count_include_pad_(args().boolean("count_include_pad")) {}
+
+ protected:
+  void pool(const kernels::PoolShape& s, const float* x, float* y) override {
+    kernels().average_pool(s, count_include_pad_, x, y, parallel());
+  }
+
+ private:
+  const bool count_include_pad_;
+};
+
+// Inputs X, Y, dY; output dX.
+class PoolGradientOperator : public PoolBase {
+ public:
+  using PoolBase::PoolBase;
+
+ protected:
+  virtual void gradient(const kernels::PoolShape& s, const float* x, const float* y,
+                        const float* dy, float* dx) = 0;
+
+  void run() override {
+    const Tensor& x = input(0);
+    const Geometry g = geometry(x);
+    const Shape y_shape = output_shape(x, g);
+    require_output_shape(1, y_shape);
+    require_output_shape(2, y_shape);
+    Tensor& dx = output(0, x.shape(), DataType::kFloat);
+    if (dx.size() == 0) return;
+    const int64_t in_plane = g.pool.h * g.pool.w, out_plane = g.pool.oh * g.pool.ow;
+    float* first = channels_last() ? buffer(dx.size()) : nullptr;
+    const float* xp = channels_first(x, g, in_plane);
+    const float* yp = channels_first(input(1), g, out_plane);
+    const float* dyp = channels_first(input(2), g, out_plane);
+    float* out = dx.mutable_data<float>();
+    gradient(g.pool, xp, yp, dyp, first ? first : out);
+    if (first) to_channels_last(g.in.n, g.in.c, in_plane, first, out, parallel());
+  }
+};
+
+class MaxPoolGradientOperator : public PoolGradientOperator {
+ public:
+  using PoolGradientOperator::PoolGradientOperator;
+
+ protected:
+  void gradient(const kernels::PoolShape& s, const float* x, const float* y, const float* dy,
+                float* dx) override {
+    kernels().max_pool_gradient(s, x, y, dy, dx, parallel());
+  }
+};
+
+class AveragePoolGradientOperator : public PoolGradientOperator {
+ public:
+  explicit AveragePoolGradientOperator(const OperatorContext& context)
+      : PoolGradientOperator(context), count_include_pad_(args().boolean("count_include_pad")) {}
+
+ protected:
+  void gradient(const kernels::PoolShape& s, const float*, const float*, const float* dy,
+                float* dx) override {
+    kernels().average_pool_gradient(s, count_include_pad_, dy, dx, parallel());
+  }
+
+ private:
+  const bool count_include_pad_;
+};
+
+}  // namespace
+
+REGISTER_CPU_OPERATOR(MaxPool, MaxPoolOperator)
+REGISTER_CPU_OPERATOR(MaxPoolGradient, MaxPoolGradientOperator)
+REGISTER_CPU_OPERATOR(AveragePool, AveragePoolOperator)
+REGISTER_CPU_OPERATOR(AveragePoolGradient, AveragePoolGradientOperator)
+
+}  // namespace caffe2

@@ -1,0 +1,29 @@
+// Checks of shapes that many operators share.
+#pragma once
+#include <string>
+
+#include "core/tensor.h"
+
+namespace caffe2 {
+
+// Negative axes count from the end; the result lies in [0, rank].
+inline int canonical_axis(int axis, int rank, const std::string& what) {
+  const int found = axis < 0 ? axis + rank : axis;
+  CAFFE2_ENFORCE(found >= 0 && found <= rank, "axis ", axis, " is outside of ", what, ", which has ",
+                 rank, " dimensions");
+  return found;
+}
+
+inline void require_same_shape(const std::string& what_a, const Tensor& a,
+                               const std::string& what_b, const Tensor& b) {
+  CAFFE2_ENFORCE(a.shape() == b.shape(), what_a, " has shape ", a.shape().text(), " but ", what_b,
+                 " has ", b.shape().text(), "; they must be the same");
+}
+
+inline float scalar_value(const Tensor& tensor, const std::string& what) {
+  CAFFE2_ENFORCE(tensor.size() == 1, what, " has shape ", tensor.shape().text(),
+                 "; one value is needed");
+  return tensor.data<float>()[0];
+}
+
+}  // namespace caffe2

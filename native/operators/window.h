@@ -1,0 +1,53 @@
+// The window arguments that convolution and pooling share.
+#pragma once
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "core/operator.h"
+
+namespace caffe2 {
+
+// One window over two spatial dimensions; one-dimensional data has height 1.
+struct Window {
+  int64_t kernel[2], stride[2], dilation[2];
+  int64_t pad_begin[2], pad_end[2];
+  int64_t out[2];  // output size
+};
+
+class WindowArguments {
+ public:
+  explicit WindowArguments(const Arguments& args);
+
+  bool channels_last() const { return channels_last_; }
+  bool global() const { return global_; }
+
+  // For data with `rank` - 2 spatial dimensions of the given sizes. Raises for windows that do not
+  // fit and for more than two spatial dimensions.
+  Window resolve(int rank, const int64_t* sizes, const std::string& what) const;
+
+ private:
+  std::vector<int64_t> kernel_, stride_, dilation_, pads_;
+  int legacy_pad_;
+  bool channels_last_, global_;
+};
+
+// Batch, channels and spatial sizes of activations in either order.
+struct Activations {
+  int64_t n = 1, c = 1, size[2] = {1, 1};
+
+  Activations(const Tensor& x, bool channels_last, const std::string& what);
+  int64_t plane() const { return size[0] * size[1]; }
+};
+
+// The same order and number of dimensions as `like`, with other channels and spatial sizes.
+Shape activation_shape(const Tensor& like, bool channels_last, int64_t channels,
+                       const int64_t size[2]);
+
+// For each of n images: [hw][c] -> [c][hw], and back.
+void to_channels_first(int64_t n, int64_t c, int64_t hw, const float* x, float* y,
+                       const kernels::Parallel& parallel);
+void to_channels_last(int64_t n, int64_t c, int64_t hw, const float* x, float* y,
+                      const kernels::Parallel& parallel);
+
+}  // namespace caffe2

@@ -1,0 +1,208 @@
+// Allocator, tensors, thread pool, schemas.
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <cstring>
+#include <numeric>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "core/arguments.h"
+#include "core/near_names.h"
+#include "core/serialize.h"
+#include "core/tensor.h"
+#include "core/thread_pool.h"
+
+using namespace caffe2;
+
+namespace {
+
+template <class F>
+std::string error_text(const F& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST_CASE("the allocator counts, aligns, limits and fails on request") {
+  Allocator allocator;
+  void* a = allocator.allocate(1);
+  void* b = allocator.allocate(65);
+  CHECK(reinterpret_cast<uintptr_t>(a) % 64 == 0);
+  CHECK(allocator.used() == 64 + 128);
+  allocator.release(a, 1);
+  CHECK(allocator.used() == 128);
+  CHECK(allocator.peak() == 192);
+  allocator.set_limit(256);
+  CHECK(error_text([&] { allocator.allocate(129); }) ==
+        "allocating 129 bytes would pass the memory limit of 256 bytes (128 in use)");
+  CHECK(allocator.used() == 128);
+  allocator.set_limit(0);
+  allocator.fail_at_call(2);
+  void* c = allocator.allocate(8);
+  CHECK_THROWS_AS(allocator.allocate(8), Error);
+  void* d = allocator.allocate(8);
+  CHECK_THROWS_AS(allocator.allocate(SIZE_MAX - 3), Error);
+  allocator.release(b, 65);
+  allocator.release(c, 8);
+  allocator.release(d, 8);
+  CHECK(allocator.used() == 0);
+}
+
+TEST_CASE("sizes are checked for overflow") {
+  const Shape huge{int64_t{1} << 40, int64_t{1} << 40};
+  CHECK(error_text([&] { huge.size(); }) ==
+        "the size 1099511627776 x 1099511627776 overflows 64 bits");
+  CHECK_THROWS_AS(Shape{-1}, Error);
+  Shape many;
+  for (int i = 0; i < Shape::kMaxDims; i++) many.append(1);
+  CHECK(error_text([&] { many.append(1); }) == "a tensor has at most 16 dimensions");
+  CHECK(Shape{2, 3}.text() == "(2, 3)");
+  CHECK(Shape{2}.text() == "(2,)");
+  CHECK(Shape{}.size() == 1);
+}
+
+TEST_CASE("every write raises the version of the storage") {
+  auto allocator = std::make_shared<Allocator>();
+  Tensor a(allocator, {2}, DataType::kFloat);
+  Tensor alias = a;
+  const uint64_t before = a.storage()->version();
+  alias.mutable_data<float>()[0] = 1;
+  CHECK(a.storage()->version() == before + 1);
+  a.raw_mutable_data();
+  CHECK(alias.storage()->version() == before + 2);
+  a.data<float>();
+  CHECK(a.storage()->version() == before + 2);
+  CHECK(error_text([&] { a.data<int>(); }) == "a tensor of type float was used as int32");
+}
+
+TEST_CASE("the pool runs every block once, nested and from several threads") {
+  for (const int threads : {1, 2, 8}) {
+    ThreadPool pool(threads);
+    for (int round = 0; round < 50; round++) {
+      struct Job {
+        ThreadPool* pool;
+        std::vector<std::atomic<int>> counts = std::vector<std::atomic<int>>(100);
+      } job{&pool};
+      pool.run(
+          100,
+          [](void* context, int i) {
+            Job& j = *static_cast<Job*>(context);
+            j.pool->run(2, [](void* c, int) { ++*static_cast<std::atomic<int>*>(c); },
+                        &j.counts[i]);
+          },
+          &job);
+      for (const auto& count : job.counts) CHECK(count == 2);
+    }
+    std::atomic<int> total{0};
+    std::vector<std::thread> callers;
+    for (int t = 0; t < 4; t++) {
+      callers.emplace_back([&] {
+        for (int k = 0; k < 100; k++) {
+          pool.run(7, [](void* c, int) { ++*static_cast<std::atomic<int>*>(c); }, &total);
+        }
+      });
+    }
+    for (auto& caller : callers) caller.join();
+    CHECK(total == 4 * 100 * 7);
+    pool.resize(3);
+    CHECK(pool.threads() == 3);
+    total = 0;
+    pool.run(5, [](void* c, int) { ++*static_cast<std::atomic<int>*>(c); }, &total);
+    CHECK(total == 5);
+  }
+}
+
+TEST_CASE("near names") {
+  CHECK(edit_distance("kitten", "sitting") == 3);
+  const std::vector<std::string> names{"conv1_w", "conv2_w", "fc"};
+  CHECK(near_names("conv1_ww", names) == ". Did you mean conv1_w, conv2_w?");
+  CHECK(near_names("something_else", names).empty());
+}
+
+TEST_CASE("the table of schemas is sorted and found by name") {
+  for (int i = 1; i < kOperatorSchemaCount; i++) {
+    CHECK(std::strcmp(kOperatorSchemas[i - 1].name, kOperatorSchemas[i].name) < 0);
+  }
+  CHECK(find_schema("Conv") != nullptr);
+  CHECK(find_schema("Con") == nullptr);
+  CHECK(find_schema("") == nullptr);
+}
+
+namespace {
+
+OperatorDef relu(const std::string& in, const std::string& out) {
+  OperatorDef def;
+  def.type = "Relu";
+  def.input = {in};
+  def.output = {out};
+  return def;
+}
+
+Argument integer(const std::string& name, int64_t value) {
+  Argument arg;
+  arg.name = name;
+  arg.i = value;
+  return arg;
+}
+
+}  // namespace
+
+TEST_CASE("definitions are verified: counts, in-place use, arguments") {
+  const auto text = [](const OperatorDef& def) {
+    return error_text([&] { verify(def, *find_schema(*def.type)); });
+  };
+  CHECK(text(relu("x", "x")) == "no error");
+  OperatorDef def = relu("x", "y");
+  def.input.push_back("z");
+  CHECK(text(def) == "it has 2 input(s); allowed: 1");
+  OperatorDef conv;
+  conv.type = "Conv";
+  conv.input = {"x", "w"};
+  conv.output = {"x"};
+  CHECK(text(conv) ==
+        "blob 'x' is both input 0 and output 0, and this operator cannot run in-place there");
+  conv.output = {"y"};
+  conv.arg = {integer("stride", 0)};
+  CHECK(text(conv) == "argument 'stride' = 0 is below the least allowed value 1");
+  Argument order;
+  order.name = "order";
+  order.s = "NCWH";
+  conv.arg = {order};
+  CHECK(text(conv) == "argument 'order' = 'NCWH' is not one of: NCHW NHWC");
+  conv.arg = {integer("order", 3)};
+  CHECK(text(conv) == "argument 'order' must be a string");
+  conv.arg = {integer("something_of_an_old_net", 3)};
+  CHECK(text(conv) == "no error");
+}
+
+TEST_CASE("blobs survive serialization; damaged bytes are refused") {
+  Engine engine;
+  Tensor tensor(engine.allocator(), {2, 3}, DataType::kFloat);
+  std::iota(tensor.mutable_data<float>(), tensor.mutable_data<float>() + 6, 0.5f);
+  Blob blob;
+  blob.set(tensor);
+  const std::string bytes = serialize_blob("x", blob);
+  Blob back;
+  deserialize_blob(bytes, engine, back);
+  CHECK(back.tensor()->shape() == Shape{2, 3});
+  CHECK(std::memcmp(back.tensor()->raw_data(), tensor.raw_data(), tensor.bytes()) == 0);
+  for (size_t n = 0; n < bytes.size(); n++) {
+    Blob damaged;
+    CHECK_THROWS_AS(deserialize_blob(bytes.substr(0, n), engine, damaged), Error);
+    CHECK(damaged.empty());
+  }
+  Blob text;
+  text.set(std::make_shared<Text>("hello"));
+  deserialize_blob(serialize_blob("t", text), engine, back);
+  CHECK(back.object<Text>()->value == "hello");
+  Blob mutex;
+  mutex.set(std::make_shared<Mutex>());
+  CHECK_THROWS_AS(serialize_blob("m", mutex), Error);
+}
