@@ -10,6 +10,8 @@ import numpy as np
 
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+UNSET = object()
+_SCALAR_FIELDS = ("i", "f", "s", "n", "t")
 
 
 class DeclarationError(Exception):
@@ -38,36 +40,35 @@ class OperatorError(ValueError):
 
 
 class Argument:
-    """One declared argument: `default` (None: absent), bounds `min` and `max` (of every element,
-    both allowed), `choices`, and whether a caller must give it."""
+    """One declared argument: `default`, bounds `min` and `max` (of every element, both allowed),
+    `choices`, and whether a caller must give it.  An argument that is not given is its default:
+    None where none is declared, () for lists (unless that is declared as None)."""
 
     kind: ClassVar[str]
     field: ClassVar[str]
-    scalar_field: ClassVar[str] = ""
     repeated: ClassVar[bool] = False
 
     def __init__(
         self,
-        default: Any = None,
+        default: Any = UNSET,
         *,
         min: float | None = None,
         max: float | None = None,
         choices: Iterable[Any] = (),
         required: bool = False,
     ) -> None:
+        if required and default is not UNSET:
+            raise DeclarationError("a required argument has no default")
+        if default is UNSET:
+            default = () if self.repeated else None
         self.min, self.max, self.choices, self.required = min, max, tuple(choices), required
         if self.choices and self.kind not in ("String", "Strings"):
             raise DeclarationError(f"choices are for strings, not for {self.kind}")
-        if required and default is not None:
-            raise DeclarationError("a required argument has no default")
         if min is not None and max is not None and min > max:
             raise DeclarationError(f"min {min} is above max {max}")
         try:
             self.choices = tuple(self.element(choice) for choice in self.choices)
-            if default is None:
-                self.default = () if self.repeated else None
-            else:
-                self.default = self.accept("default", default)
+            self.default = None if default is None else self.accept("default", default)
         except OperatorError as error:
             raise DeclarationError(str(error)) from None
 
@@ -76,7 +77,7 @@ class Argument:
         if not self.repeated:
             return self._accept_element(name, value)
         if not isinstance(value, (list, tuple, np.ndarray)):
-            value = [value]
+            raise OperatorError(f"argument '{name}'", f"is {value!r}; needed is a list")
         return tuple(self._accept_element(name, item) for item in value)
 
     def _accept_element(self, name: str, value: Any) -> Any:
@@ -102,12 +103,10 @@ class Argument:
 
     def from_message(self, message: Any) -> Any:
         """The value that an `Argument` message holds for this kind, or OperatorError."""
-        if self.repeated:
-            found = getattr(message, self.field)
-            if not found and self.scalar_field and message.HasField(self.scalar_field):
-                return [getattr(message, self.scalar_field)]
-            return list(found)
-        if message.HasField(self.field):
+        scalar = [field for field in _SCALAR_FIELDS if message.HasField(field)]
+        if self.repeated and not scalar:
+            return list(getattr(message, self.field))
+        if self.field in scalar:
             return getattr(message, self.field)
         raise OperatorError(
             f"argument '{message.name}'", f"holds no {self.kind} (field '{self.field}')"
@@ -125,7 +124,7 @@ class Int(Argument):
 
     def __init__(
         self,
-        default: Any = None,
+        default: Any = UNSET,
         *,
         min: float = INT32_MIN,
         max: float = INT32_MAX,
@@ -134,9 +133,15 @@ class Int(Argument):
         super().__init__(default, min=min, max=max, required=required)
 
     def element(self, value: Any) -> int:
-        if not isinstance(value, (bool, int, np.bool_, np.integer)):
+        whole = isinstance(value, (float, np.floating)) and float(value).is_integer()
+        if not whole and not isinstance(value, (bool, int, np.bool_, np.integer)):
             raise _refuse(value, "an integer")
         return int(value)
+
+    def from_message(self, message: Any) -> Any:
+        if not self.repeated and message.HasField("f"):
+            return message.f
+        return super().from_message(message)
 
 
 class Float(Argument):
@@ -152,18 +157,19 @@ class Float(Argument):
         return float(value)
 
     def from_message(self, message: Any) -> Any:
-        if not message.HasField("f") and message.HasField("i"):
+        if not self.repeated and message.HasField("i"):
             return message.i
-        return super().from_message(message)
+        found = super().from_message(message)
+        return found or list(message.ints) if self.repeated else found
 
 
 class Bool(Argument):
-    """True or False; on the wire an integer, where everything but 0 is True."""
+    """True or False; on the wire 0 or 1."""
 
     kind, field = "Bool", "i"
 
     def element(self, value: Any) -> bool:
-        if not isinstance(value, (bool, int, np.bool_, np.integer)):
+        if not isinstance(value, (bool, int, np.bool_, np.integer)) or value not in (0, 1):
             raise _refuse(value, "True or False")
         return bool(value)
 
@@ -182,25 +188,21 @@ class Str(Argument):
 
 
 class Ints(Int):
-    """A list of integers; one integer is a list of one."""
+    """A list of integers."""
 
-    kind, field, scalar_field, repeated = "Ints", "ints", "i", True
+    kind, field, repeated = "Ints", "ints", True
 
 
 class Floats(Float):
-    """A list of numbers; one number is a list of one."""
+    """A list of numbers."""
 
-    kind, field, scalar_field, repeated = "Floats", "floats", "f", True
-
-    def from_message(self, message: Any) -> Any:
-        found = Argument.from_message(self, message)
-        return found or Ints().from_message(message)
+    kind, field, repeated = "Floats", "floats", True
 
 
 class Strs(Str):
-    """A list of texts; one text is a list of one."""
+    """A list of texts."""
 
-    kind, field, scalar_field, repeated = "Strings", "strings", "s", True
+    kind, field, repeated = "Strings", "strings", True
 
 
 class Scalar(Argument):
@@ -223,6 +225,15 @@ class Scalar(Argument):
         raise OperatorError(f"argument '{message.name}'", "holds no integer, number or string")
 
 
+class Scalars(Scalar):
+    """A list of integers, of numbers or of texts."""
+
+    repeated = True
+
+    def from_message(self, message: Any) -> Any:
+        return list(message.floats) or list(message.ints) or list(message.strings)
+
+
 class _Message(Argument):
     def element(self, value: Any) -> Any:
         if not hasattr(value, "SerializeToString"):
@@ -239,7 +250,7 @@ class Net(_Message):
 class Nets(_Message):
     """Nested nets (NetDef)."""
 
-    kind, field, scalar_field, repeated = "Nets", "nets", "n", True
+    kind, field, repeated = "Nets", "nets", True
 
 
 class Tensor(_Message):

@@ -275,9 +275,13 @@ class Declaration:
 
     def run(self, op: OpView, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """The outputs by the NumPy body.  OperatorError for inputs the operator refuses."""
+        self.infer(op, [Spec(array.shape, array.dtype) for array in inputs])
+        return self.compute(op, inputs)
+
+    def compute(self, op: OpView, inputs: Sequence[Array]) -> tuple[Array, ...]:
+        """`run` without the check of types and shapes: bodies also work in float64."""
         if isinstance(self.reference, NativeOnly):
             raise OperatorError("", f"{self.name} has no NumPy body: {self.reference.reason}")
-        self.infer(op, [Spec(array.shape, array.dtype) for array in inputs])
         try:
             found = self._call(self.reference, op, inputs)
         except OperatorError as error:
