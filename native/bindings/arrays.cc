@@ -1,6 +1,7 @@
 #include "bindings/arrays.h"
 
 #include <cstring>
+#include <utility>
 #include <vector>
 
 namespace caffe2::bindings {
@@ -88,9 +89,13 @@ nb::object to_array(const Tensor& tensor) {
 }
 
 nb::object view_array(const Tensor& tensor) {
-  auto owner = std::make_unique<std::shared_ptr<Storage>>(tensor.storage());
-  void* data = tensor.storage()->data();
-  return make_array(data, tensor, owner.release());
+  struct View {
+    explicit View(std::shared_ptr<Storage> s) : storage(std::move(s)) { storage->add_view(); }
+    ~View() { storage->remove_view(); }
+    std::shared_ptr<Storage> storage;
+  };
+  auto view = std::make_unique<View>(tensor.storage());
+  return make_array(tensor.storage()->data(), tensor, view.release());
 }
 
 }  // namespace caffe2::bindings

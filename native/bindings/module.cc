@@ -51,8 +51,6 @@ nb::object fetch(Workspace& workspace, const std::string& name) {
 nb::object view_blob(Workspace& workspace, const std::string& name) {
   const Tensor* tensor = workspace.get_blob(name).tensor();
   CAFFE2_ENFORCE(tensor != nullptr, "blob '", name, "' holds no tensor");
-  // The holder may write at any time from now on; what was derived must not trust the content.
-  tensor->storage()->raise_version();
   return view_array(*tensor);
 }
 

@@ -29,8 +29,18 @@ class Storage {
 
   // Every write raises the version; what is derived from the content (packed weights) is kept
   // together with the version it was made from and never used at another one.
-  uint64_t version() const { return version_.load(std::memory_order_acquire); }
   void raise_version() { version_.fetch_add(1, std::memory_order_acq_rel); }
+  uint64_t version() {
+    if (views_.load(std::memory_order_acquire) > 0) raise_version();
+    return version_.load(std::memory_order_acquire);
+  }
+
+  // While somebody outside of the engine can write, no version is seen twice.
+  void add_view() { views_.fetch_add(1, std::memory_order_acq_rel); }
+  void remove_view() {
+    raise_version();
+    views_.fetch_sub(1, std::memory_order_acq_rel);
+  }
 
  private:
   std::shared_ptr<Allocator> allocator_;
@@ -38,6 +48,7 @@ class Storage {
   size_t bytes_;
   Device device_;
   std::atomic<uint64_t> version_{0};
+  std::atomic<int> views_{0};
 };
 
 class Tensor {

@@ -33,8 +33,11 @@ class PoolBase : public Operator {
     s.pad_b = window.pad_end[0], s.pad_r = window.pad_end[1];
     for (int d = 0; d < 2; d++) {
       CAFFE2_ENFORCE(window.pad_begin[d] < window.kernel[d] && window.pad_end[d] < window.kernel[d],
-                     "a pad of ", window.pad_begin[d], " and ", window.pad_end[d],
-                     " leaves windows of ", window.kernel[d], " without any input");
+                     "pads of ", window.pad_begin[d], " and ", window.pad_end[d],
+                     "; less than the kernel (", window.kernel[d], ") is allowed");
+      const int64_t start = (window.out[d] - 1) * window.stride[d] - window.pad_begin[d];
+      CAFFE2_ENFORCE(start < in.size[d], "the last window would begin at ", start, " of ",
+                     describe_input(0), ", which is ", in.size[d], " wide there");
     }
     return {in, s};
   }

@@ -1,92 +1,111 @@
 #include "operators/window.h"
 
-#include <utility>
-
 namespace caffe2 {
 
 namespace {
 
 enum LegacyPad { kNotSet = 0, kValid = 1, kSame = 2, kCaffePooling = 3 };
 
-// kernels=[..], else kernel_h and kernel_w, else kernel; likewise the others.
-std::vector<int64_t> per_dimension(const Arguments& args, const std::string& name) {
+// Values of arguments that are given together or not at all; empty when they are not.
+std::vector<int64_t> sides(const Arguments& args, const std::vector<std::string>& names) {
+  std::vector<int64_t> values;
+  std::string text;
+  for (const std::string& name : names) {
+    text += (text.empty() ? "" : ", ") + name;
+    if (args.has(name)) values.push_back(args.integer(name));
+  }
+  CAFFE2_ENFORCE(values.empty() || values.size() == names.size(), "arguments ", text,
+                 " are given together or not at all");
+  return values;
+}
+
+// kernels=[..], else kernel for all dimensions, else kernel_h and kernel_w; so stride and dilation,
+// whose 1 is as good as not given.
+std::vector<int64_t> per_dimension(const Arguments& args, const std::string& name, bool required) {
   std::vector<int64_t> many = args.integers(name + "s");
   if (!many.empty()) return many;
-  if (args.has(name + "_h") || args.has(name + "_w")) {
-    return {args.integer(name + "_h"), args.integer(name + "_w")};
-  }
+  const std::vector<int64_t> two = sides(args, {name + "_h", name + "_w"});
+  const bool single = args.has(name) && (required || args.integer(name) != 1);
+  if (!two.empty() && !single) return two;
+  CAFFE2_ENFORCE(!required || args.has(name), "argument '", name, "' is missing");
   return {args.integer(name)};
 }
 
 std::vector<int64_t> pads_of(const Arguments& args) {
   std::vector<int64_t> many = args.integers("pads");
   if (!many.empty()) return many;
-  if (args.has("pad_t") || args.has("pad_l") || args.has("pad_b") || args.has("pad_r")) {
-    return {args.integer("pad_t"), args.integer("pad_l"), args.integer("pad_b"),
-            args.integer("pad_r")};
-  }
+  const std::vector<int64_t> four = sides(args, {"pad_t", "pad_l", "pad_b", "pad_r"});
+  if (!four.empty() && args.integer("pad") == 0) return four;
   return {args.integer("pad")};
+}
+
+bool any_not(const std::vector<int64_t>& values, int64_t usual) {
+  return std::any_of(values.begin(), values.end(), [=](int64_t v) { return v != usual; });
 }
 
 }  // namespace
 
 WindowArguments::WindowArguments(const Arguments& args)
-    : kernel_(per_dimension(args, "kernel")),
-      stride_(per_dimension(args, "stride")),
-      dilation_(per_dimension(args, "dilation")),
+    : stride_(per_dimension(args, "stride", false)),
+      dilation_(per_dimension(args, "dilation", false)),
       pads_(pads_of(args)),
       legacy_pad_(args.int32("legacy_pad")),
-      channels_last_(args.text("order") == "NHWC"),
-      global_(args.boolean("global_pooling")) {}
+      channels_last_(args.text("order") == "NHWC" || args.text("order") == "nhwc"),
+      global_(args.boolean("global_pooling")) {
+  if (!global_) kernel_ = per_dimension(args, "kernel", true);
+  CAFFE2_ENFORCE(!global_ || !(any_not(stride_, 1) || any_not(dilation_, 1) || any_not(pads_, 0)),
+                 "argument 'global_pooling' is 1; stride, dilation and pad cannot be set as well");
+  CAFFE2_ENFORCE((legacy_pad_ != kValid && legacy_pad_ != kSame) || !any_not(pads_, 0),
+                 "argument 'legacy_pad' is ", legacy_pad_,
+                 " (1: VALID, 2: SAME); pads cannot be given as well");
+  CAFFE2_ENFORCE(legacy_pad_ != kSame || !any_not(dilation_, 1),
+                 "argument 'legacy_pad' is 2 (SAME); dilation cannot be used");
+}
 
 Window WindowArguments::resolve(int rank, const int64_t* sizes, const std::string& what) const {
   const int dims = rank - 2;
-  const auto at = [&](const std::vector<int64_t>& values, const char* name, int d) {
-    CAFFE2_ENFORCE(values.size() == 1 || static_cast<int>(values.size()) == dims, what, " has ",
-                   dims, " spatial dimension(s) but ", values.size(), " values of ", name);
-    return values.size() == 1 ? values[0] : values[d];
+  const auto require_count = [&](const std::vector<int64_t>& values, const char* name, int wanted) {
+    const int n = static_cast<int>(values.size());
+    CAFFE2_ENFORCE(n == 1 || n == wanted, what, " has ", dims, " spatial dimension(s), so ", wanted,
+                   " values of ", name, " are needed; ", n, " are given");
   };
-  CAFFE2_ENFORCE(pads_.size() == 1 || static_cast<int>(pads_.size()) == 2 * dims, what, " has ",
-                 dims, " spatial dimension(s) but ", pads_.size(), " values of pad");
-  Window w;
-  const int first = 2 - dims;
-  for (int d = 0; d < 2; d++) {
-    w.kernel[d] = w.stride[d] = w.dilation[d] = w.out[d] = 1;
-    w.pad_begin[d] = w.pad_end[d] = 0;
-  }
+  if (!global_) require_count(kernel_, "kernel", dims);
+  require_count(stride_, "stride", dims);
+  require_count(dilation_, "dilation", dims);
+  require_count(pads_, "pad", 2 * dims);
+  const auto at = [](const std::vector<int64_t>& values, int i) {
+    return values.size() == 1 ? values[0] : values[i];
+  };
+  Window w{{1, 1}, {1, 1}, {1, 1}, {0, 0}, {0, 0}, {1, 1}};
   for (int i = 0; i < dims; i++) {
-    const int d = first + i;
+    const int d = 2 - dims + i;
     const int64_t in = sizes[d];
     if (global_) {
       w.kernel[d] = in;
       continue;
     }
-    w.kernel[d] = at(kernel_, "kernel", i);
-    w.stride[d] = at(stride_, "stride", i);
-    w.dilation[d] = at(dilation_, "dilation", i);
-    w.pad_begin[d] = pads_.size() == 1 ? pads_[0] : pads_[i];
-    w.pad_end[d] = pads_.size() == 1 ? pads_[0] : pads_[dims + i];
-    CAFFE2_ENFORCE(w.kernel[d] >= 1 && w.stride[d] >= 1 && w.dilation[d] >= 1 &&
-                       w.pad_begin[d] >= 0 && w.pad_end[d] >= 0,
-                   "kernel ", w.kernel[d], ", stride ", w.stride[d], ", dilation ", w.dilation[d],
-                   ", pad ", w.pad_begin[d], " and ", w.pad_end[d],
-                   ": the first three must be at least 1, pads at least 0");
+    const int64_t stride = w.stride[d] = at(stride_, i);
+    w.kernel[d] = at(kernel_, i);
+    w.dilation[d] = at(dilation_, i);
     const int64_t span = checked_multiply(w.dilation[d], w.kernel[d] - 1) + 1;
-    if (legacy_pad_ == kValid) w.pad_begin[d] = w.pad_end[d] = 0;
+    w.pad_begin[d] = at(pads_, i);
+    w.pad_end[d] = at(pads_, dims + i);
     if (legacy_pad_ == kSame) {
-      const int64_t out = (in + w.stride[d] - 1) / w.stride[d];
-      const int64_t pad = std::max<int64_t>(0, (out - 1) * w.stride[d] + span - in);
-      w.pad_begin[d] = pad / 2;
-      w.pad_end[d] = pad - pad / 2;
+      const int64_t needed = std::max<int64_t>(0, ((in - 1) / stride) * stride + span - in);
+      w.pad_begin[d] = needed / 2;
+      w.pad_end[d] = needed - needed / 2;
     }
     const int64_t room = in + w.pad_begin[d] + w.pad_end[d] - span;
-    CAFFE2_ENFORCE(room >= 0, "a window of ", span, " does not fit into ", what, ", which is ", in,
-                   " wide there and padded by ", w.pad_begin[d], " and ", w.pad_end[d]);
-    w.out[d] = room / w.stride[d] + 1;
-    if (legacy_pad_ == kCaffePooling) {
-      // Caffe rounds up, then drops a last window that would begin in the padding.
-      w.out[d] = (room + w.stride[d] - 1) / w.stride[d] + 1;
-      if (w.pad_begin[d] > 0 && (w.out[d] - 1) * w.stride[d] >= in + w.pad_begin[d]) w.out[d]--;
+    const bool rounds_up = legacy_pad_ == kCaffePooling;
+    CAFFE2_ENFORCE(room >= 0 || (rounds_up && -room < stride), what, " is ", in,
+                   " wide along spatial axis ", i, ", with pads ",
+                   in + w.pad_begin[d] + w.pad_end[d], "; the kernel spans ", span);
+    w.out[d] = room >= 0 ? room / stride + 1 : 0;
+    if (rounds_up) {
+      if (room < 0 || room % stride != 0) w.out[d]++;
+      // Caffe drops a last window that begins behind the data, but only where there are pads.
+      if (w.pad_begin[d] > 0 && (w.out[d] - 1) * stride >= in + w.pad_begin[d]) w.out[d]--;
+      w.pad_end[d] = std::max<int64_t>(0, (w.out[d] - 1) * stride + span - in - w.pad_begin[d]);
     }
   }
   return w;
@@ -94,8 +113,12 @@ Window WindowArguments::resolve(int rank, const int64_t* sizes, const std::strin
 
 Activations::Activations(const Tensor& x, bool channels_last, const std::string& what) {
   if (x.rank() == 5) fail(Code::kUnsupported, what, ": 3 spatial dimensions have no kernel yet");
-  CAFFE2_ENFORCE(x.rank() == 3 || x.rank() == 4, what, " has shape ", x.shape().text(),
+  CAFFE2_ENFORCE(x.rank() >= 2 && x.rank() <= 4, what, " has shape ", x.shape().text(),
                  "; batch, channels and 1 or 2 spatial dimensions are needed");
+  for (int i = 1; i < x.rank(); i++) {
+    CAFFE2_ENFORCE(x.dim(i) > 0, what, " has shape ", x.shape().text(),
+                   "; only the batch may be empty");
+  }
   n = x.dim(0);
   c = x.dim(channels_last ? x.rank() - 1 : 1);
   const int first = channels_last ? 1 : 2;

@@ -20,13 +20,13 @@ class WindowArguments {
   explicit WindowArguments(const Arguments& args);
 
   bool channels_last() const { return channels_last_; }
-  bool global() const { return global_; }
 
   // For data with `rank` - 2 spatial dimensions of the given sizes. Raises for windows that do not
   // fit and for more than two spatial dimensions.
   Window resolve(int rank, const int64_t* sizes, const std::string& what) const;
 
  private:
+  // One value for all dimensions, or one each; pads: all before the data, then all behind it.
   std::vector<int64_t> kernel_, stride_, dilation_, pads_;
   int legacy_pad_;
   bool channels_last_, global_;
