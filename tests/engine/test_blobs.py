@@ -1,0 +1,150 @@
+"""Blobs: what can be fed, what comes back, what views and versions promise."""
+
+import gc
+
+import numpy as np
+import pytest
+
+from caffe2 import _native
+from caffe2.proto import caffe2_pb2
+from caffe2.python import workspace
+from caffe2.runtime.engine import new_workspace
+
+
+@pytest.fixture(autouse=True)
+def fresh_workspace():
+    workspace.SwitchWorkspace("default")
+    workspace.ResetWorkspace()
+
+
+@pytest.mark.parametrize("dtype", ["bool", "i1", "i2", "i4", "i8", "u1", "u2", "f2", "f4", "f8"])
+def test_arrays_come_back_as_they_were(dtype):
+    for shape in [(), (0,), (3,), (2, 0, 4), (2, 3, 4)]:
+        array = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
+        workspace.FeedBlob("x", array)
+        back = workspace.FetchBlob("x")
+        assert back.dtype == array.dtype and back.shape == array.shape
+        np.testing.assert_array_equal(back, array)
+
+
+def test_layouts_of_memory_and_byte_order_do_not_matter():
+    array = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    for form in (array.T, array[:, ::-1], np.asfortranarray(array), array.astype(">f4")):
+        workspace.FeedBlob("x", form)
+        np.testing.assert_array_equal(workspace.FetchBlob("x"), form)
+
+
+def test_numbers_lists_strings_and_messages():
+    workspace.FeedBlob("x", 3)
+    assert workspace.FetchBlob("x") == 3 and workspace.FetchBlob("x").dtype == np.int64
+    workspace.FeedBlob("x", [0.5, 1.5])
+    assert workspace.FetchBlob("x").dtype == np.float32
+    workspace.FeedBlob("x", np.float64(0.5))
+    assert workspace.FetchBlob("x").dtype == np.float64
+    workspace.FeedBlob("x", "text")
+    assert workspace.FetchBlob("x") == b"text"
+    workspace.FeedBlob("x", b"\0\xff")
+    assert workspace.FetchBlob("x") == b"\0\xff"
+    message = caffe2_pb2.TensorProto(dims=[2], data_type=caffe2_pb2.TensorProto.INT32)
+    message.int32_data.extend([7, -8])
+    workspace.FeedBlob("x", message)
+    np.testing.assert_array_equal(workspace.FetchBlob("x"), np.array([7, -8], np.int32))
+
+
+@pytest.mark.parametrize(
+    "value", [np.array(["a"]), np.array([1 + 2j]), np.array([None]), {}, [[1], [2, 3]], object()]
+)
+def test_what_is_no_tensor_is_refused_and_changes_nothing(value):
+    workspace.FeedBlob("x", np.float32([1]))
+    with pytest.raises((TypeError, ValueError)):
+        workspace.FeedBlob("x", value)
+    np.testing.assert_array_equal(workspace.FetchBlob("x"), np.float32([1]))
+
+
+def test_element_types_without_tensor_are_named():
+    with pytest.raises(RuntimeError, match="allowed are bool, int8"):
+        workspace.FeedBlob("x", np.zeros(2, np.uint64))
+    assert not workspace.HasBlob("x")
+
+
+def test_feed_and_fetch_copy():
+    array = np.zeros(3, np.float32)
+    workspace.FeedBlob("x", array)
+    array[:] = 1
+    first = workspace.FetchBlob("x")
+    first[:] = 2
+    np.testing.assert_array_equal(workspace.FetchBlob("x"), np.zeros(3))
+
+
+def test_a_missing_blob_is_a_runtime_error_with_near_names():
+    workspace.FeedBlob("conv1_w", np.zeros(1))
+    with pytest.raises(RuntimeError, match=r"no blob 'conv1w'.*Did you mean conv1_w\?"):
+        workspace.FetchBlob("conv1w")
+
+
+def test_views_share_memory_and_outlive_everything():
+    space = new_workspace()
+    space.feed("x", np.float32([1, 2, 3]))
+    view = space.view("x")
+    view[1] = 9
+    np.testing.assert_array_equal(space.fetch("x"), [1, 9, 3])
+    space.feed("x", np.zeros(1000, np.float32))
+    np.testing.assert_array_equal(view, [1, 9, 3])
+    space.feed("y", np.float32([4, 5]))
+    kept = space.view("y")
+    space.delete_blob("y")
+    del space
+    gc.collect()
+    np.testing.assert_array_equal(kept, [4, 5])
+
+
+def test_blobs_as_a_dictionary():
+    workspace.blobs["a"] = np.float32([1])
+    assert "a" in workspace.blobs and list(workspace.blobs) == ["a"] and len(workspace.blobs) == 1
+    np.testing.assert_array_equal(workspace.blobs["a"], [1])
+
+
+def test_serialized_blobs():
+    for dtype in ("bool", "i1", "i2", "i4", "i8", "u1", "u2", "f4", "f8"):
+        array = np.array([[0, 1, 100]]).astype(dtype)
+        workspace.FeedBlob("x", array)
+        data = workspace.SerializeBlob("x")
+        message = caffe2_pb2.BlobProto.FromString(data)
+        assert message.name == "x" and message.type == "Tensor"
+        assert list(message.tensor.dims) == [1, 3]
+        workspace.DeserializeBlob("y", data)
+        back = workspace.FetchBlob("y")
+        assert back.dtype == array.dtype
+        np.testing.assert_array_equal(back, array)
+    with pytest.raises(RuntimeError):
+        workspace.DeserializeBlob("y", data[:-1])
+    np.testing.assert_array_equal(workspace.FetchBlob("y"), array)
+    liar = caffe2_pb2.BlobProto(type="Tensor")
+    liar.tensor.dims.extend([1 << 40])
+    liar.tensor.float_data.extend([1, 2])
+    with pytest.raises(RuntimeError, match="holds only 2 values"):
+        workspace.DeserializeBlob("z", liar.SerializeToString())
+    assert not workspace.HasBlob("z")
+
+
+def test_memory_limits_name_the_bytes():
+    engine = _native.Engine(threads=1, memory_limit=1 << 20)
+    space = new_workspace(engine)
+    with pytest.raises(RuntimeError, match="4000000 bytes would pass the memory limit of 1048576"):
+        space.feed("x", np.zeros(1_000_000, np.float32))
+    assert space.blobs() == [] and engine.memory_used == 0
+
+
+def test_workspaces_are_apart():
+    workspace.FeedBlob("x", np.float32([1]))
+    with workspace.WorkspaceGuard("other"):
+        assert workspace.Blobs() == [] and workspace.CurrentWorkspace() == "other"
+        workspace.FeedBlob("x", np.float32([2]))
+    assert workspace.CurrentWorkspace() == "default"
+    np.testing.assert_array_equal(workspace.FetchBlob("x"), [1])
+    assert workspace.Workspaces() == ["default", "other"]
+    with pytest.raises(RuntimeError, match="no workspace 'missing'"):
+        workspace.SwitchWorkspace("missing")
+    workspace.SwitchWorkspace("other")
+    workspace.ResetWorkspace()
+    workspace.SwitchWorkspace("default")

@@ -1,0 +1,193 @@
+"""Running nets through the old API: order, errors, bodies, random numbers, threads."""
+
+import numpy as np
+import pytest
+
+from caffe2 import _native
+from caffe2.python import core, workspace
+from caffe2.runtime.engine import new_workspace
+
+
+@pytest.fixture(autouse=True)
+def fresh_workspace():
+    workspace.SwitchWorkspace("default")
+    workspace.ResetWorkspace()
+
+
+def feed(**arrays):
+    for name, array in arrays.items():
+        workspace.FeedBlob(name, np.float32(array))
+
+
+def test_a_net_is_created_once_and_run_often():
+    feed(x=[-1, 2])
+    net = core.Net("net")
+    net.Relu("x", "y")
+    assert workspace.CreateNet(net) is True
+    assert workspace.RunNet(net.Name()) is True
+    np.testing.assert_array_equal(workspace.FetchBlob("y"), [0, 2])
+    feed(x=[[5, -5, 1]])
+    workspace.RunNet(net, 2)
+    np.testing.assert_array_equal(workspace.FetchBlob("y"), [[5, 0, 1]])
+    with pytest.raises(RuntimeError, match="exists already"):
+        workspace.CreateNet(net)
+    workspace.CreateNet(net, overwrite=True)
+    with pytest.raises(RuntimeError, match=r"no net 'nett'.*Did you mean net"):
+        workspace.RunNet("nett")
+
+
+def test_errors_name_operator_blob_and_the_line_of_the_user():
+    feed(x=[[1, 2, 3]], w=[[1, 2]], b=[0])
+    net = core.Net("wrong_fc")
+    net.Relu("x", "x2")
+    net.FC(["x2", "w", "b"], "y")
+    with pytest.raises(RuntimeError) as caught:
+        workspace.RunNetOnce(net)
+    error = caught.value
+    assert isinstance(error, _native.EngineError)
+    assert (error.operator, error.index, error.net) == ("FC", 1, net.Name())
+    assert error.code == "invalid argument"
+    text = str(error)
+    assert text.startswith("Operator 1 (FC) of net 'wrong_fc")
+    assert "input 0 (X) 'x2' has shape (1, 3), 3 features from axis 1 on, but" in text
+    assert "input 1 (W) 'w' has shape (1, 2), which takes 2" in text
+    assert "test_nets.py:" in text
+    assert not workspace.HasBlob("y") or workspace.FetchBlob  # the net's outputs exist, unwritten
+    with pytest.raises(RuntimeError, match="holds nothing"):
+        workspace.FetchBlob("y")
+
+
+def test_allow_fail_returns_false():
+    feed(x=[1, 2], z=[1])
+    net = core.Net("fails")
+    net.Sum(["x", "z"], "y")
+    workspace.CreateNet(net)
+    assert workspace.RunNet(net, allow_fail=True) is False
+
+
+def test_reference_bodies_run_by_name():
+    feed(x=[-1, 2, np.nan])
+    workspace.RunOperatorOnce(core.CreateOperator("Relu", "x", "native"))
+    workspace.RunOperatorOnce(core.CreateOperator("Relu", "x", "numpy", engine="REFERENCE"))
+    np.testing.assert_array_equal(workspace.FetchBlob("native")[:2], [0, 2])
+    np.testing.assert_array_equal(workspace.FetchBlob("native"), workspace.FetchBlob("numpy"))
+    workspace.RunOperatorOnce(core.CreateOperator("Relu", "x", "x", engine="REFERENCE"))
+    np.testing.assert_array_equal(workspace.FetchBlob("x")[:2], [0, 2])
+
+
+def test_errors_of_bodies_are_engine_errors():
+    feed(x=[[1, 2]], w=[[1]], b=[0])
+    with pytest.raises(RuntimeError, match=r"Operator \(FC\)"):
+        workspace.RunOperatorOnce(
+            core.CreateOperator("FC", ["x", "w", "b"], "y", engine="REFERENCE")
+        )
+
+
+def test_operators_as_tuples():
+    feed(x=[3])
+    workspace.RunOperatorOnce(("Scale", ["x"], ["y"], {"scale": 2.0}))
+    np.testing.assert_array_equal(workspace.FetchBlob("y"), [6])
+
+
+def fill_once(seed, threads=1, isa="auto"):
+    space = new_workspace(_native.Engine(threads=threads, isa=isa))
+    op = core.CreateOperator("GaussianFill", [], "x", shape=[1001])
+    op.device_option.random_seed = seed
+    space.run_operator(op.SerializeToString())
+    return space.fetch("x")
+
+
+def test_random_numbers_depend_on_the_seed_alone():
+    first = fill_once(1)
+    for threads in (1, 2, 8):
+        for isa in _native.instruction_sets():
+            np.testing.assert_array_equal(fill_once(1, threads, isa), first)
+    assert np.abs(fill_once(2) - first).max() > 1
+    net = core.Net("random")
+    with core.DeviceScope(core.DeviceOption(0, random_seed=1)):
+        net.GaussianFill([], "a", shape=[10])
+        net.GaussianFill([], "b", shape=[10])
+    workspace.CreateNet(net)
+    workspace.RunNet(net)
+    a, b = workspace.FetchBlobs(["a", "b"])
+    assert np.abs(a - b).max() > 0.1
+    workspace.RunNet(net)
+    again = workspace.FetchBlob("a")
+    assert np.abs(a - again).max() > 0.1
+    workspace.CreateNet(net, overwrite=True)
+    workspace.RunNet(net)
+    np.testing.assert_array_equal(workspace.FetchBlob("a"), a)
+
+
+def test_a_workspace_seed_repeats_everything():
+    def run():
+        space = new_workspace()
+        space.random_seed = 11
+        results = []
+        for _ in range(2):
+            op = core.CreateOperator("UniformFill", [], "x", shape=[5], min=0.0, max=1.0)
+            space.run_operator(op.SerializeToString())
+            results.append(space.fetch("x"))
+        return results
+
+    first, second = run(), run()
+    np.testing.assert_array_equal(first, second)
+    assert np.abs(first[0] - first[1]).max() > 0
+
+
+def conv_step(threads, isa="auto"):
+    space = new_workspace(_native.Engine(threads=threads, isa=isa))
+    rng = np.random.default_rng(0)
+    for name, shape in {"x": (5, 3, 9, 9), "w": (20, 3, 3, 3), "b": (20,)}.items():
+        space.feed(name, rng.standard_normal(shape).astype(np.float32))
+    net = core.Net("conv")
+    net.Conv(["x", "w", "b"], "y", kernel=3)
+    net.ConvGradient(["x", "w", "y"], ["dw", "db", "dx"], kernel=3)
+    space.run_net_once(net.Proto().SerializeToString())
+    return {name: space.fetch(name) for name in ("y", "dw", "db", "dx")}
+
+
+def test_results_do_not_depend_on_the_number_of_threads():
+    for isa in _native.instruction_sets():
+        one = conv_step(1, isa)
+        for threads in (2, 8):
+            for name, value in conv_step(threads, isa).items():
+                np.testing.assert_array_equal(value, one[name], err_msg=name)
+
+
+def test_new_weights_are_used_whoever_wrote_them():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((1, 2, 4, 4)).astype(np.float32)
+    w = rng.standard_normal((3, 2, 1, 1)).astype(np.float32)
+    space = new_workspace()
+    space.feed("x", x)
+    space.feed("w", w)
+    space.feed("two", np.float32([2]))
+    net = core.Net("conv")
+    net.Conv(["x", "w"], "y", kernel=1)
+    space.create_net(net.Proto().SerializeToString())
+    update = core.CreateOperator("WeightedSum", ["w", "two"], "w").SerializeToString()
+
+    def check(expected):
+        space.run_net(net.Name())
+        np.testing.assert_allclose(
+            space.fetch("y"),
+            np.einsum("nchw,kc->nkhw", x, expected[:, :, 0, 0]),
+            rtol=1e-5,
+            atol=1e-5,
+        )
+
+    check(w)
+    space.feed("w", w + 1)
+    check(w + 1)
+    space.run_operator(update)
+    check(2 * (w + 1))
+    view = space.view("w")
+    view[:] = w
+    check(w)
+    view[:] = 3 * w
+    check(3 * w)
+    del view
+    space.delete_blob("w")
+    space.feed("w", -w)
+    check(-w)

@@ -1,0 +1,104 @@
+"""Serving a pair of nets."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from caffe2.proto import caffe2_pb2
+from caffe2.python import core, workspace
+
+W = np.float32([[1, 2], [3, 4], [5, 6]])
+B = np.float32([0.5, -0.5, 0])
+
+
+@pytest.fixture
+def nets():
+    init = core.Net("init")
+    init.GivenTensorFill([], "w", shape=W.shape, values=W.ravel().tolist())
+    init.GivenTensorFill([], "b", shape=B.shape, values=B.tolist())
+    predict = core.Net("predict")
+    predict.FC(["x", "w", "b"], "y")
+    message = predict.Proto()
+    del message.external_input[:]
+    message.external_input.extend(["x", "w", "b"])
+    message.external_output.append("y")
+    return init.Proto(), message
+
+
+def test_answers_from_lists_and_dictionaries(nets):
+    predictor = workspace.Predictor(*nets)
+    assert predictor.inputs == ["x"] and predictor.outputs == ["y"]
+    x = np.float32([[1, -1], [2, 0.5]])
+    expected = x @ W.T + B
+    (by_list,) = predictor.run([x])
+    np.testing.assert_allclose(by_list, expected, rtol=1e-6)
+    (by_name,) = predictor.run({"x": x[:1]})
+    np.testing.assert_allclose(by_name, expected[:1], rtol=1e-6)
+    np.testing.assert_array_equal(by_list[0], by_name[0])
+
+
+def test_serialized_nets_work_and_stay_as_they_are(nets):
+    nets[1].ClearField("name")
+    init, predict = (net.SerializeToString() for net in nets)
+    predictor = workspace.Predictor(init, predict)
+    assert predictor.run([np.zeros((0, 2), np.float32)])[0].shape == (0, 3)
+    assert nets[1].name == ""
+
+
+def test_predictors_do_not_touch_the_current_workspace(nets):
+    workspace.ResetWorkspace()
+    workspace.Predictor(*nets).run([np.ones((1, 2), np.float32)])
+    assert workspace.Blobs() == []
+
+
+def test_what_does_not_fit_together_is_said_at_the_start(nets):
+    init, predict = nets
+    with pytest.raises(ValueError, match="names no external_output"):
+        workspace.Predictor(init, caffe2_pb2.NetDef(op=predict.op))
+    undeclared = caffe2_pb2.NetDef()
+    undeclared.CopyFrom(predict)
+    undeclared.op[0].input[0] = "1"
+    with pytest.raises(ValueError, match=r"nothing provides: 1; its inputs are x, init_net fills"):
+        workspace.Predictor(init, undeclared)
+    with pytest.raises(RuntimeError, match="'x' .operator 0, FC"):
+        workspace.Predictor(predict, init)
+    with pytest.raises(ValueError, match="no serialized NetDef"):
+        workspace.Predictor(init.SerializeToString()[:-3], predict)
+    with pytest.raises(ValueError, match="holds no operators"):
+        workspace.Predictor(b"", predict)
+    with pytest.raises(TypeError, match="init_net must be"):
+        workspace.Predictor("init_net.pb", predict)
+
+
+@pytest.mark.parametrize("inputs", [[], [np.zeros(1)] * 2, {"z": np.zeros(1)}, {}])
+def test_wrong_numbers_and_names_of_inputs(nets, inputs):
+    with pytest.raises(ValueError, match=r"this net takes.*x"):
+        workspace.Predictor(*nets).run(inputs)
+
+
+def test_an_error_in_a_run_leaves_the_predictor_usable(nets):
+    predictor = workspace.Predictor(*nets)
+    with pytest.raises(RuntimeError, match="has type double; allowed: float"):
+        predictor.run([np.zeros((1, 2))])
+    with pytest.raises(RuntimeError, match="3 features"):
+        predictor.run([np.zeros((1, 3), np.float32)])
+    assert predictor.run([np.zeros((1, 2), np.float32)])[0].tolist() == [B.tolist()]
+
+
+def test_threads_share_a_predictor(nets):
+    predictor = workspace.Predictor(*nets)
+    wrong = []
+
+    def ask(value):
+        x = np.full((3, 2), value, np.float32)
+        for _ in range(200):
+            if not np.allclose(predictor.run([x])[0], x @ W.T + B):
+                wrong.append(value)
+
+    threads = [threading.Thread(target=ask, args=(float(i),)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
