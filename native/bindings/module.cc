@@ -34,13 +34,14 @@ class PythonObject : public Object {
 std::string_view view(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
 
 void feed_array(Workspace& workspace, const std::string& name, const InputArray& array) {
-  Blob* blob = workspace.find_blob(name);
+  const auto blob = workspace.find_blob(name);
   Tensor tensor = to_tensor(array, workspace.engine(), blob ? blob->tensor() : nullptr);
-  workspace.create_blob(name).set(std::move(tensor));
+  workspace.create_blob(name)->set(std::move(tensor));
 }
 
 nb::object fetch(Workspace& workspace, const std::string& name) {
-  const Blob& blob = workspace.get_blob(name);
+  const auto held = workspace.get_blob(name);
+  const Blob& blob = *held;
   if (const Tensor* tensor = blob.tensor()) return to_array(*tensor);
   if (auto text = blob.object<Text>()) return nb::bytes(text->value.data(), text->value.size());
   if (auto object = blob.object<PythonObject>()) return object->value();
@@ -49,7 +50,8 @@ nb::object fetch(Workspace& workspace, const std::string& name) {
 }
 
 nb::object view_blob(Workspace& workspace, const std::string& name) {
-  const Tensor* tensor = workspace.get_blob(name).tensor();
+  const auto blob = workspace.get_blob(name);
+  const Tensor* tensor = blob->tensor();
   CAFFE2_ENFORCE(tensor != nullptr, "blob '", name, "' holds no tensor");
   return view_array(*tensor);
 }
@@ -112,31 +114,31 @@ void bind_workspace(nb::module_& m) {
       .def("blobs", &Workspace::blob_names)
       .def("has_blob", [](Workspace& w, const std::string& n) { return w.find_blob(n) != nullptr; })
       .def("create_blob", [](Workspace& w, const std::string& n) { w.create_blob(n); })
-      .def("reset_blob", [](Workspace& w, const std::string& n) { w.get_blob(n).clear(); })
+      .def("reset_blob", [](Workspace& w, const std::string& n) { w.get_blob(n)->clear(); })
       .def("delete_blob", [](Workspace& w, const std::string& n) { return w.remove_blob(n); })
-      .def("blob_kind", [](Workspace& w, const std::string& n) { return w.get_blob(n).kind(); })
+      .def("blob_kind", [](Workspace& w, const std::string& n) { return w.get_blob(n)->kind(); })
       .def("reset", &Workspace::reset)
       .def("feed", feed_array, nb::arg("name"), nb::arg("value"))
       .def("feed",
            [](Workspace& w, const std::string& name, const nb::bytes& value) {
-             w.create_blob(name).set(std::make_shared<Text>(std::string(view(value))));
+             w.create_blob(name)->set(std::make_shared<Text>(std::string(view(value))));
            })
       .def("feed_object",
            [](Workspace& w, const std::string& name, nb::object value) {
-             w.create_blob(name).set(std::make_shared<PythonObject>(std::move(value)));
+             w.create_blob(name)->set(std::make_shared<PythonObject>(std::move(value)));
            })
       .def("fetch", fetch)
       .def("view", view_blob)
       .def("serialize",
            [](Workspace& w, const std::string& name) {
-             const std::string bytes = serialize_blob(name, w.get_blob(name));
+             const std::string bytes = serialize_blob(name, *w.get_blob(name));
              return nb::bytes(bytes.data(), bytes.size());
            })
       .def("deserialize",
            [](Workspace& w, const std::string& name, const nb::bytes& bytes) {
              Blob blob;
              deserialize_blob(view(bytes), w.engine(), blob);
-             w.create_blob(name) = std::move(blob);
+             *w.create_blob(name) = std::move(blob);
            })
       .def(
           "run_operator",

@@ -79,6 +79,14 @@ CompiledNet::CompiledNet(NetDef def, std::vector<std::string> sites, Workspace& 
 }
 
 void CompiledNet::run() {
+  if (running_.exchange(true)) {
+    fail(Code::kFailedPrecondition, net_text(), " is running already, in another thread or in one "
+         "of its own operators");
+  }
+  struct Done {
+    std::atomic<bool>& flag;
+    ~Done() { flag = false; }
+  } done{running_};
   if (bound_epoch_ != workspace_.epoch()) {
     check_inputs();
     bind();
@@ -122,7 +130,7 @@ void CompiledNet::bind() {
     const auto pointers = [&](const std::vector<std::string>& names) {
       std::vector<Blob*> out;
       for (const std::string& name : names) {
-        blobs.push_back(workspace_.share_blob(name));
+        blobs.push_back(workspace_.create_blob(name));
         out.push_back(blobs.back().get());
       }
       return out;

@@ -1,5 +1,6 @@
 // A net made ready to run in a workspace.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -20,7 +21,8 @@ class CompiledNet {
   // kernel, or when a blob is read that neither the workspace nor an earlier operator provides.
   CompiledNet(NetDef def, std::vector<std::string> sites, Workspace& workspace, uint64_t seed);
 
-  // Runs all operators in order. The first error ends the run; its text names the operator.
+  // Runs all operators in order. The first error ends the run; its text names the operator. One
+  // run at a time: a second one is refused.
   void run();
 
   const NetDef& def() const { return def_; }
@@ -40,6 +42,7 @@ class CompiledNet {
   std::vector<std::unique_ptr<Operator>> operators_;
   std::vector<std::shared_ptr<Blob>> blobs_;  // all that the operators point to
   uint64_t bound_epoch_ = 0;
+  std::atomic<bool> running_{false};
 };
 
 }  // namespace caffe2

@@ -22,26 +22,24 @@ std::vector<std::string> Workspace::blob_names() const {
   return names;
 }
 
-Blob* Workspace::find_blob(std::string_view name) const {
+std::shared_ptr<Blob> Workspace::find_blob(std::string_view name) const {
   std::lock_guard lock(mutex_);
   const auto it = blobs_.find(name);
-  return it == blobs_.end() ? nullptr : it->second.get();
+  return it == blobs_.end() ? nullptr : it->second;
 }
 
-Blob& Workspace::get_blob(std::string_view name) const {
-  if (Blob* blob = find_blob(name)) return *blob;
+std::shared_ptr<Blob> Workspace::get_blob(std::string_view name) const {
+  if (auto blob = find_blob(name)) return blob;
   fail(Code::kNotFound, "there is no blob '", name, "' in this workspace",
        near_names(name, blob_names()));
 }
 
-std::shared_ptr<Blob> Workspace::share_blob(std::string_view name) {
+std::shared_ptr<Blob> Workspace::create_blob(std::string_view name) {
   std::lock_guard lock(mutex_);
   auto it = blobs_.find(name);
   if (it == blobs_.end()) it = blobs_.emplace(std::string(name), std::make_shared<Blob>()).first;
   return it->second;
 }
-
-Blob& Workspace::create_blob(std::string_view name) { return *share_blob(name); }
 
 bool Workspace::remove_blob(std::string_view name) {
   std::shared_ptr<Blob> removed;

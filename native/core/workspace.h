@@ -26,9 +26,9 @@ class Workspace {
   Engine& engine() const { return *engine_; }
 
   std::vector<std::string> blob_names() const;
-  Blob* find_blob(std::string_view name) const;  // nullptr when there is none
-  Blob& get_blob(std::string_view name) const;   // raises with near names
-  Blob& create_blob(std::string_view name);      // the present one when there is one
+  std::shared_ptr<Blob> find_blob(std::string_view name) const;  // nullptr when there is none
+  std::shared_ptr<Blob> get_blob(std::string_view name) const;   // raises with near names
+  std::shared_ptr<Blob> create_blob(std::string_view name);  // the present one when there is one
   bool remove_blob(std::string_view name);
 
   void create_net(NetDef def, std::vector<std::string> sites, bool overwrite);
@@ -51,7 +51,6 @@ class Workspace {
 
  private:
   friend class CompiledNet;
-  std::shared_ptr<Blob> share_blob(std::string_view name);
   uint64_t epoch() const { return epoch_; }
   uint64_t next_seed();
 

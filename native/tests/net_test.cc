@@ -18,10 +18,11 @@ struct Fixture {
     Tensor tensor(engine->allocator(), shape, DataType::kFloat);
     float* data = tensor.mutable_data<float>();
     for (int64_t i = 0; i < tensor.size(); i++) data[i] = value;
-    workspace.create_blob(name).set(std::move(tensor));
+    workspace.create_blob(name)->set(std::move(tensor));
   }
   std::vector<float> fetch(const std::string& name) {
-    const Tensor* tensor = workspace.get_blob(name).tensor();
+    const auto blob = workspace.get_blob(name);
+    const Tensor* tensor = blob->tensor();
     REQUIRE(tensor != nullptr);
     return {tensor->data<float>(), tensor->data<float>() + tensor->size()};
   }
@@ -136,7 +137,7 @@ TEST_CASE_FIXTURE(Fixture, "running out of memory at any call leaves outputs and
     failures++;
     CHECK(error.code() == Code::kOutOfMemory);
     CHECK(error.location().op_type == "FC");
-    const Blob* y = workspace.find_blob("y");
+    const auto y = workspace.find_blob("y");
     CHECK((y == nullptr || y->empty()));
   }
   CHECK(failures >= 1);
@@ -146,7 +147,7 @@ TEST_CASE_FIXTURE(Fixture, "running out of memory at any call leaves outputs and
 TEST_CASE_FIXTURE(Fixture, "growing a blob leaves a shared storage alone") {
   feed("x", {2}, 7);
   workspace.run_operator_once(op("Relu", {"x"}, {"y"}), "");
-  const Tensor held = *workspace.get_blob("y").tensor();
+  const Tensor held = *workspace.get_blob("y")->tensor();
   feed("x", {100}, 3);
   workspace.run_operator_once(op("Relu", {"x"}, {"y"}), "");
   CHECK(held.data<float>()[0] == 7);
