@@ -1,0 +1,162 @@
+# mypy: disable-error-code="misc, no-any-return"
+"""Convolution."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from caffe2.ops import geometry
+from caffe2.ops.arguments import Bool, Int, OperatorError
+from caffe2.ops.datatypes import FLOAT
+from caffe2.ops.declaration import Array, GradientContext, OpView, Spec, operator
+from caffe2.ops.geometry import Window, channels_first, ordered
+
+_ARGS = {**geometry.window_arguments(), "group": Int(1, min=1), "no_bias": Bool(False)}
+
+
+def _resolve(X: Spec, filter: Spec, args: SimpleNamespace) -> Window:
+    """The window over X; OperatorError unless the filter fits X and the arguments."""
+    spatial = geometry.spatial_shape(args, X)
+    if len(filter.shape) != len(X.shape):
+        problem = f"has shape {filter.shape}; X has {len(X.shape)} dimensions, {X.shape}"
+        raise OperatorError("filter", problem)
+    window = geometry.resolve_window(args, spatial)
+    outputs, taken = filter.shape[0], geometry.channels(args, filter)
+    if geometry.with_channels(args, outputs, taken, window.kernel) != filter.shape:
+        raise OperatorError("filter", f"has shape {filter.shape}; the kernel is {window.kernel}")
+    channels = geometry.channels(args, X)
+    if taken * args.group != channels:
+        raise OperatorError(
+            "filter",
+            f"has shape {filter.shape}, {taken} channels, for each of group={args.group} groups; "
+            f"X has shape {X.shape}, {channels} channels",
+        )
+    if outputs == 0 or outputs % args.group:
+        problem = f"gives {outputs} channels; a multiple of group={args.group} is needed"
+        raise OperatorError("filter", problem)
+    return window
+
+
+def _grouped(filter: Array, args: SimpleNamespace) -> Array:
+    """The filter in float64 as (group, outputs of a group, inputs of a group, kernel...)."""
+    first = channels_first(args, filter).astype(np.float64)
+    return first.reshape(args.group, -1, *first.shape[1:])
+
+
+def _by_group(X: Array, group: int) -> Array:
+    """(N, C, spatial...) as (N, group, C / group, points)."""
+    inner = X.shape[1] // group
+    return X.reshape(X.shape[0], group, inner, int(np.prod(X.shape[2:], dtype=np.int64)))
+
+
+@operator(
+    "Conv",
+    inputs="X filter bias?",
+    outputs="Y",
+    args=_ARGS,
+    types={"X": FLOAT, "filter": FLOAT, "bias": FLOAT},
+)
+class Conv:
+    """Convolution (without flipping the filter: cross-correlation), with 1, 2, 3 or more spatial
+    axes.
+
+    Y[n, m, p] = bias[m] + sum over c, k of X[n, c, p * stride - pad + k * dilation] *
+    filter[m, c, k], where elements of X outside the data count as 0.
+
+    X: float (N, C, spatial...), or (N, spatial..., C) with order="NHWC".
+    filter: float (M, C / group, kernel...), or (M, kernel..., C / group) with order="NHWC".
+    bias: float (M,); 0 when left out.
+    Y: float (N, M, output...), or (N, output..., M) with order="NHWC".
+    group: channels are split in this many groups, which do not see each other.
+    kernel: needed; for two axes kernel=3, kernels=[3, 3] or kernel_h=3 with kernel_w=3.  stride,
+    pad, dilation and legacy_pad likewise; output = (input + pads - dilated kernel) / stride + 1.
+    no_bias: only says that the gradient of no bias is wanted; a bias that is given is added.
+    """
+
+    def shape(X: Spec, filter: Spec, bias: Spec | None, op: OpView) -> Spec:
+        window = _resolve(X, filter, op.args)
+        outputs = filter.shape[0]
+        if bias is not None and bias.shape != (outputs,):
+            problem = f"has shape {bias.shape}; ({outputs},) is needed, filter has {outputs} rows"
+            raise OperatorError("bias", problem)
+        shape = geometry.with_channels(op.args, X.shape[0], outputs, window.output)
+        return Spec(shape, X.dtype)
+
+    def reference(X: Array, filter: Array, bias: Array | None, op: OpView) -> Array:
+        window = _resolve(Spec(X.shape, X.dtype), Spec(filter.shape, filter.dtype), op.args)
+        padded = window.padded(channels_first(op.args, X), 0)
+        weights = _grouped(filter, op.args)
+        batch, outputs = X.shape[0], filter.shape[0]
+        points = int(np.prod(window.output))
+        y = np.zeros((batch, op.args.group, outputs // op.args.group, points))
+        for element, met in window.positions():
+            seen = _by_group(padded[met], op.args.group)
+            y += np.einsum("gmc,ngcp->ngmp", weights[element], seen)
+        y = y.reshape(batch, outputs, *window.output)
+        if bias is not None:
+            y += bias.reshape(-1, *(1 for _ in window.output))
+        return ordered(op.args, y).astype(X.dtype)
+
+    def gradient(op: GradientContext) -> Any:
+        inputs = [op.input(0), op.input(1), op.grad(0)]
+        if len(op.inputs) == 2:
+            return op.make("ConvGradient", inputs, [op.input_grad(1), op.input_grad(0)], no_bias=1)
+        outputs = [op.input_grad(1), op.input_grad(2), op.input_grad(0)]
+        if op.args.no_bias:
+            return op.make("ConvGradient", inputs, outputs, no_bias=0)
+        return op.make("ConvGradient", inputs, outputs)
+
+
+@operator(
+    "ConvGradient",
+    inputs="X filter dY",
+    outputs="filter_grad bias_or_X_grad? X_grad?",
+    args=_ARGS,
+    types={"X": FLOAT, "filter": FLOAT, "dY": FLOAT},
+)
+class ConvGradient:
+    """The gradient of Conv.
+
+    X, filter, arguments: as for Conv.  dY: float with the shape of Y of Conv.
+    Outputs, floats with the shapes of filter, bias (M,) and X:
+        filter_grad, bias_grad[, X_grad]  as a rule (at least two),
+        filter_grad[, X_grad]             with no_bias=1.
+    X_grad is computed only when named.
+    """
+
+    def shape(X: Spec, filter: Spec, dY: Spec, op: OpView) -> tuple[Spec, ...]:
+        window = _resolve(X, filter, op.args)
+        outputs = filter.shape[0]
+        expected = geometry.with_channels(op.args, X.shape[0], outputs, window.output)
+        if dY.shape != expected:
+            raise OperatorError("dY", f"has shape {dY.shape}; {expected} is needed")
+        least, most = (1, 2) if op.args.no_bias else (2, 3)
+        if not least <= len(op.outputs) <= most:
+            problem = f"has {len(op.outputs)} outputs; with no_bias={int(op.args.no_bias)} allowed"
+            raise OperatorError("", f"{problem} are {least} or {most}")
+        bias = () if op.args.no_bias else (Spec((outputs,), filter.dtype),)
+        return filter, *bias, X
+
+    def reference(X: Array, filter: Array, dY: Array, op: OpView) -> tuple[Array, ...]:
+        window = _resolve(Spec(X.shape, X.dtype), Spec(filter.shape, filter.dtype), op.args)
+        x = channels_first(op.args, X)
+        padded = window.padded(x, 0)
+        weights = _grouped(filter, op.args)
+        dy = channels_first(op.args, dY).astype(np.float64)
+        gradient = _by_group(dy, op.args.group)
+        dw = np.zeros_like(weights)
+        dx = np.zeros_like(padded)
+        for element, met in window.positions():
+            seen = _by_group(padded[met], op.args.group)
+            dw[element] = np.einsum("ngmp,ngcp->gmc", gradient, seen)
+            part = np.einsum("gmc,ngmp->ngcp", weights[element], gradient)
+            dx[met] += part.reshape(*x.shape[:2], *window.output)
+        dw = dw.reshape(channels_first(op.args, filter).shape)
+        dw = ordered(op.args, dw).astype(filter.dtype)
+        dx = ordered(op.args, window.cropped(dx, x.shape[2:])).astype(X.dtype)
+        if op.args.no_bias:
+            return dw, dx
+        return dw, dy.sum(axis=(0, *range(2, dy.ndim))).astype(filter.dtype), dx

@@ -1,0 +1,412 @@
+# mypy: disable-error-code="misc, no-any-return"
+"""Fillers: tensors made from arguments, constant, given or random."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from caffe2.ops.arguments import (
+    INT64_MAX,
+    INT64_MIN,
+    Argument,
+    Bool,
+    Float,
+    Floats,
+    Int,
+    Ints,
+    OperatorError,
+    Scalar,
+    Scalars,
+    Strs,
+)
+from caffe2.ops.datatypes import FLOAT, INT32, DataType, DType, dtype_of
+from caffe2.ops.declaration import NO_GRADIENT, Array, OpView, Spec, operator
+from caffe2.ops.shapes import require_single
+
+_FLOAT = np.dtype(np.float32)
+
+# The shape of every filler comes from the argument `shape`; or from the first input, whose shape
+# (with input_as_shape=1: whose values) is taken, with extra_shape behind it.
+_SHAPE_ARGS: Mapping[str, Argument] = {
+    "shape": Ints(min=0, max=INT64_MAX),
+    "extra_shape": Ints(min=0, max=INT64_MAX),
+    "input_as_shape": Bool(False),
+}
+
+
+def _known_shape(name: str, like: Spec | None, op: OpView) -> tuple[int, ...] | None:
+    """The output's shape, None where it depends on values of the input."""
+    args = op.args
+    if like is None:
+        if args.extra_shape or args.input_as_shape:
+            raise OperatorError("", "has extra_shape or input_as_shape, which need an input")
+        return tuple(args.shape)
+    if args.shape:
+        raise OperatorError("argument 'shape'", "cannot be given together with an input")
+    if not args.input_as_shape:
+        return (*like.shape, *args.extra_shape)
+    if len(like.shape) != 1 or like.dtype != np.int64:
+        problem = f"is {like.dtype} of shape {like.shape}; input_as_shape needs int64 values, 1-d"
+        raise OperatorError(name, problem)
+    return None
+
+
+def _shape(name: str, like: Array | None, op: OpView) -> tuple[int, ...]:
+    spec = None if like is None else Spec(like.shape, like.dtype)
+    known = _known_shape(name, spec, op)
+    if known is not None:
+        return known
+    values = [] if like is None else like.tolist()
+    if min(values, default=0) < 0:
+        raise OperatorError(name, f"holds the shape {values}; dimensions are not negative")
+    return (*values, *op.args.extra_shape)
+
+
+def _spec(name: str, like: Spec | None, op: OpView, dtype: DType) -> Spec | None:
+    shape = _known_shape(name, like, op)
+    return None if shape is None else Spec(shape, dtype)
+
+
+def _argument_dtype(op: OpView, allowed: tuple[DataType, ...]) -> DType:
+    if op.args.dtype not in allowed:
+        names = ", ".join(f"{kind.value} {kind.name}" for kind in allowed)
+        raise OperatorError("argument 'dtype'", f"is {op.args.dtype}; allowed are {names}")
+    return dtype_of(op.args.dtype)
+
+
+def _converted(name: str, value: Any, dtype: DType) -> Any:
+    """An argument's value as an element of this type; OperatorError when it cannot be one."""
+    if dtype.kind == "O":
+        if isinstance(value, str):
+            return value.encode("utf-8", "surrogateescape")
+    elif isinstance(value, (int, float)) and dtype.kind == "f":
+        return value
+    elif isinstance(value, int):
+        if dtype.kind == "b":
+            return value != 0
+        limits = np.iinfo(dtype)
+        if not limits.min <= value <= limits.max:
+            problem = f"is {value}; {dtype} holds {limits.min} to {limits.max}"
+            raise OperatorError(f"argument '{name}'", problem)
+        return value
+    raise OperatorError(f"argument '{name}'", f"is {value!r}, which is no {dtype}")
+
+
+_CONSTANT_TYPES = tuple(kind for kind in DataType if kind != DataType.FLOAT16)
+
+
+def _constant_dtype(op: OpView) -> DType:
+    if op.args.dtype is not None:
+        return _argument_dtype(op, _CONSTANT_TYPES)
+    if isinstance(op.args.value, str):
+        raise OperatorError("argument 'value'", "is text; that needs dtype=4 (STRING)")
+    return np.dtype(np.int64) if isinstance(op.args.value, int) else _FLOAT
+
+
+@operator(
+    "ConstantFill",
+    inputs="X? value?",
+    outputs="Y",
+    args={**_SHAPE_ARGS, "value": Scalar(), "dtype": Int()},
+    inplace=[(0, 0)],
+)
+class ConstantFill:
+    """Y = value everywhere.
+
+    Y has the shape `shape` (a scalar when there is none); or, with an input X, the shape of X,
+    followed by extra_shape; or, with input_as_shape=1, the shape that X (int64, 1-d) holds,
+    followed by extra_shape.
+    dtype: the number of Y's element type (TensorProto.DataType), any but FLOAT16; when left out,
+        FLOAT, or INT64 where `value` is an integer.
+    value: a number, or text for dtype=4 (STRING); 0 or empty when left out.  An integer that the
+        type cannot hold is an error.
+    The second input, a tensor with one element of Y's type, stands for the argument `value`.
+    """
+
+    gradient = NO_GRADIENT
+
+    def shape(X: Spec | None, value: Spec | None, op: OpView) -> Spec | None:
+        dtype = _constant_dtype(op)
+        if value is not None:
+            require_single("value", value)
+            if value.dtype != dtype:
+                raise OperatorError("value", f"is {value.dtype}; the output is {dtype}")
+        elif op.args.value is not None:
+            _converted("value", op.args.value, dtype)
+        return _spec("X", X, op, dtype)
+
+    def reference(X: Array | None, value: Array | None, op: OpView) -> Array:
+        dtype = _constant_dtype(op)
+        element: Any = b"" if dtype.kind == "O" else 0
+        if value is not None:
+            element = value.reshape(-1)[0]
+        elif op.args.value is not None:
+            element = _converted("value", op.args.value, dtype)
+        with np.errstate(over="ignore"):
+            return np.full(_shape("X", X, op), element, dtype=dtype)
+
+
+def _given_shape(name: str, like: Spec | None, op: OpView, dtype: DType) -> Spec | None:
+    spec = _spec(name, like, op, dtype)
+    if spec is not None:
+        _check_count(op, spec.shape)
+    return spec
+
+
+def _check_count(op: OpView, shape: tuple[int, ...]) -> None:
+    if math.prod(shape) != len(op.args.values):
+        problem = f"has {len(op.args.values)} values; the output has shape {shape}"
+        raise OperatorError("argument 'values'", f"{problem}, {math.prod(shape)} elements")
+
+
+def _given(name: str, like: Array | None, op: OpView, dtype: DType) -> Array:
+    shape = _shape(name, like, op)
+    _check_count(op, shape)
+    values = np.empty(len(op.args.values), dtype=dtype)
+    for index, value in enumerate(op.args.values):
+        values[index] = _converted("values", value, dtype)
+    return values.reshape(shape)
+
+
+_GIVEN_TYPES = (
+    DataType.FLOAT,
+    DataType.INT32,
+    DataType.STRING,
+    DataType.BOOL,
+    DataType.INT16,
+    DataType.INT64,
+    DataType.DOUBLE,
+)
+
+
+@operator(
+    "GivenTensorFill",
+    inputs="input?",
+    outputs="output",
+    args={**_SHAPE_ARGS, "values": Scalars(required=True), "dtype": Int(int(DataType.FLOAT))},
+)
+class GivenTensorFill:
+    """output = the given values, in the order of memory.
+
+    values: as many as the output has elements.
+    dtype: the number of the element type: FLOAT, DOUBLE, INT16, INT32, INT64, BOOL or STRING.
+    shape, extra_shape, input_as_shape, input: as for ConstantFill.
+    """
+
+    gradient = NO_GRADIENT
+
+    def shape(input: Spec | None, op: OpView) -> Spec | None:
+        return _given_shape("input", input, op, _argument_dtype(op, _GIVEN_TYPES))
+
+    def reference(input: Array | None, op: OpView) -> Array:
+        return _given("input", input, op, _argument_dtype(op, _GIVEN_TYPES))
+
+
+def _declare_given(name: str, kind: DataType, values: Argument, what: str) -> None:
+    dtype = dtype_of(kind)
+
+    class Given:
+        gradient = NO_GRADIENT
+
+        def shape(input: Spec | None, op: OpView) -> Spec | None:
+            return _given_shape("input", input, op, dtype)
+
+        def reference(input: Array | None, op: OpView) -> Array:
+            return _given("input", input, op, dtype)
+
+    Given.__doc__ = f"""output = the given values, {what}, in the order of memory.
+
+    values: as many as the output has elements.
+    shape, extra_shape, input_as_shape, input: as for ConstantFill.
+    """
+    args = {**_SHAPE_ARGS, "values": values}
+    operator(name, inputs="input?", outputs="output", args=args)(Given)
+
+
+_declare_given("GivenTensorDoubleFill", DataType.DOUBLE, Floats(required=True), "as double")
+_declare_given("GivenTensorIntFill", DataType.INT32, Ints(required=True), "as int32")
+_declare_given(
+    "GivenTensorInt64Fill",
+    DataType.INT64,
+    Ints(required=True, min=INT64_MIN, max=INT64_MAX),
+    "as int64",
+)
+_declare_given(
+    "GivenTensorBoolFill", DataType.BOOL, Ints(required=True), "as bool (everything but 0 is true)"
+)
+_declare_given("GivenTensorStringFill", DataType.STRING, Strs(required=True), "as strings")
+
+
+@operator(
+    "GaussianFill",
+    inputs="input?",
+    outputs="output",
+    args={**_SHAPE_ARGS, "mean": Float(0.0), "std": Float(1.0, min=0.0)},
+    inplace=[(0, 0)],
+    kind="random",
+)
+class GaussianFill:
+    """output = independent draws of a normal distribution with this mean and standard deviation.
+
+    output: float.  shape, extra_shape, input_as_shape, input: as for ConstantFill.
+    """
+
+    gradient = NO_GRADIENT
+
+    def shape(input: Spec | None, op: OpView) -> Spec | None:
+        return _spec("input", input, op, _FLOAT)
+
+    def reference(input: Array | None, op: OpView) -> Array:
+        drawn = op.rng.normal(op.args.mean, op.args.std, _shape("input", input, op))
+        return np.asarray(drawn, dtype=_FLOAT)
+
+
+def _uniform_range(op: OpView, min: Any, max: Any) -> None:
+    """Checks the bounds as far as they are arguments."""
+    if (min is None) != (max is None):
+        raise OperatorError("", "has an input min without an input max; give both or none")
+    if min is None:
+        if not op.args.min < op.args.max:
+            problem = f"is {op.args.min}; it must be less than max, {op.args.max}"
+            raise OperatorError("argument 'min'", problem)
+    else:
+        require_single("min", min)
+        require_single("max", max)
+
+
+def _bounds(op: OpView, min: Array | None, max: Array | None) -> tuple[Any, Any]:
+    if min is None or max is None:
+        return op.args.min, op.args.max
+    low, high = min.reshape(-1)[0], max.reshape(-1)[0]
+    if not low < high:
+        raise OperatorError("min", f"is {low}; it must be less than max, {high}")
+    return low, high
+
+
+@operator(
+    "UniformFill",
+    inputs="shape? min? max?",
+    outputs="output",
+    args={**_SHAPE_ARGS, "min": Float(0.0), "max": Float(1.0)},
+    types={"min": FLOAT, "max": FLOAT},
+    inplace=[(0, 0)],
+    kind="random",
+)
+class UniformFill:
+    """output = independent draws, uniform in min <= x <= max.
+
+    output: float.  The input `shape`, like shape, extra_shape, input_as_shape: as X for
+    ConstantFill.  min and max as inputs (floats with one element each, given together) stand for
+    the arguments; min < max.
+    """
+
+    gradient = NO_GRADIENT
+
+    def shape(shape: Spec | None, min: Spec | None, max: Spec | None, op: OpView) -> Spec | None:
+        _uniform_range(op, min, max)
+        return _spec("shape", shape, op, _FLOAT)
+
+    def reference(shape: Array | None, min: Array | None, max: Array | None, op: OpView) -> Array:
+        low, high = _bounds(op, min, max)
+        drawn = op.rng.uniform(float(low), float(high), _shape("shape", shape, op))
+        return np.asarray(drawn, dtype=_FLOAT)
+
+
+@operator(
+    "UniformIntFill",
+    inputs="shape? min? max?",
+    outputs="output",
+    args={**_SHAPE_ARGS, "min": Int(0), "max": Int(1)},
+    types={"min": INT32, "max": INT32},
+    inplace=[(0, 0)],
+    kind="random",
+)
+class UniformIntFill:
+    """output = independent draws, each integer in min <= x <= max with one probability.
+
+    output: int32.  Inputs and arguments as for UniformFill, with int32 min and max.
+    """
+
+    gradient = NO_GRADIENT
+
+    def shape(shape: Spec | None, min: Spec | None, max: Spec | None, op: OpView) -> Spec | None:
+        _uniform_range(op, min, max)
+        return _spec("shape", shape, op, np.dtype(np.int32))
+
+    def reference(shape: Array | None, min: Array | None, max: Array | None, op: OpView) -> Array:
+        low, high = _bounds(op, min, max)
+        drawn = op.rng.integers(int(low), int(high), _shape("shape", shape, op), endpoint=True)
+        return np.asarray(drawn, dtype=np.int32)
+
+
+def _require_dimensions(op: OpView, shape: tuple[int, ...] | None, least: int) -> None:
+    if shape is not None and len(shape) < least:
+        raise OperatorError("output", f"has shape {shape}; {least} dimensions at least are needed")
+
+
+@operator(
+    "XavierFill",
+    inputs="input?",
+    outputs="output",
+    args=_SHAPE_ARGS,
+    inplace=[(0, 0)],
+    kind="random",
+)
+class XavierFill:
+    """output = independent draws, uniform in -s <= x <= s, s = sqrt(3 / fan_in).
+
+    fan_in: the number of elements behind the first dimension; for a 1-d output 1.
+    output: float with at least one dimension.
+    shape, extra_shape, input_as_shape, input: as for ConstantFill.
+
+    After Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural
+    networks", 2010, with the variance 1 / fan_in.
+    """
+
+    gradient = NO_GRADIENT
+
+    def shape(input: Spec | None, op: OpView) -> Spec | None:
+        _require_dimensions(op, _known_shape("input", input, op), 1)
+        return _spec("input", input, op, _FLOAT)
+
+    def reference(input: Array | None, op: OpView) -> Array:
+        shape = _shape("input", input, op)
+        _require_dimensions(op, shape, 1)
+        scale = math.sqrt(3 / max(math.prod(shape[1:]), 1))
+        return np.asarray(op.rng.uniform(-scale, scale, shape), dtype=_FLOAT)
+
+
+@operator(
+    "MSRAFill",
+    inputs="input?",
+    outputs="output",
+    args=_SHAPE_ARGS,
+    inplace=[(0, 0)],
+    kind="random",
+)
+class MSRAFill:
+    """output = independent draws of a normal distribution, mean 0, variance 2 / fan_out.
+
+    fan_out: the number of elements divided by the second dimension, which for the filter of a
+    convolution is (output channels) * (kernel size).
+    output: float with at least two dimensions.
+    shape, extra_shape, input_as_shape, input: as for ConstantFill.
+
+    After He et al., "Delving Deep into Rectifiers", 2015 (backward case).
+    """
+
+    gradient = NO_GRADIENT
+
+    def shape(input: Spec | None, op: OpView) -> Spec | None:
+        _require_dimensions(op, _known_shape("input", input, op), 2)
+        return _spec("input", input, op, _FLOAT)
+
+    def reference(input: Array | None, op: OpView) -> Array:
+        shape = _shape("input", input, op)
+        _require_dimensions(op, shape, 2)
+        fan_out = math.prod(shape) // max(shape[1], 1)
+        return np.asarray(op.rng.normal(0, math.sqrt(2 / max(fan_out, 1)), shape), dtype=_FLOAT)

@@ -1,0 +1,183 @@
+# mypy: disable-error-code="misc, no-any-return"
+"""Matrix products: FC, MatMul."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from caffe2.ops.arguments import Bool, Int, OperatorError
+from caffe2.ops.datatypes import FLOAT
+from caffe2.ops.declaration import Array, GradientContext, OpView, Spec, operator
+from caffe2.ops.shapes import canonical_axis, size, split_at
+
+_FC_ARGS = {"axis": Int(1), "axis_w": Int(1), "float16_compute": Bool(False)}
+
+
+def _fc_sizes(X: Spec, W: Spec, op: OpView) -> tuple[int, int, int, int]:
+    """Rows M, outputs N, features K, and the axis of X where its features begin."""
+    axis = canonical_axis(op.args.axis, len(X.shape))
+    axis_w = canonical_axis(op.args.axis_w, len(W.shape), "axis_w")
+    rows, features = split_at(X.shape, axis)
+    outputs, features_w = split_at(W.shape, axis_w)
+    if features != features_w:
+        raise OperatorError(
+            "W",
+            f"has shape {W.shape}: {features_w} features from axis_w={axis_w} on; "
+            f"X has shape {X.shape}: {features} from axis={axis} on",
+        )
+    return rows, outputs, features, axis
+
+
+def _spec(array: Array) -> Spec:
+    return Spec(array.shape, array.dtype)
+
+
+@operator(
+    "FC",
+    inputs="X W b",
+    outputs="Y",
+    args=_FC_ARGS,
+    types={"X": FLOAT, "W": FLOAT, "b": FLOAT},
+)
+class FC:
+    """Y = X W^T + b, the fully connected layer.
+
+    X: float (..., K): the dimensions from `axis` on are flattened to K features.
+    W: float (N, ...): the dimensions from `axis_w` on are flattened to K; (N, K, 1, 1) of old
+       models is fine.
+    b: float (N,).
+    Y: float, the dimensions of X before `axis`, then N.
+    axis, axis_w: negative ones count from the back.  float16_compute is accepted and has no
+    effect: products are summed in float32 or better.
+    """
+
+    def shape(X: Spec, W: Spec, b: Spec, op: OpView) -> Spec:
+        _, outputs, _, axis = _fc_sizes(X, W, op)
+        if b.shape != (outputs,):
+            raise OperatorError(
+                "b", f"has shape {b.shape}; ({outputs},) is needed, W has {outputs} rows"
+            )
+        return Spec((*X.shape[:axis], outputs), X.dtype)
+
+    def reference(X: Array, W: Array, b: Array, op: OpView) -> Array:
+        rows, outputs, features, axis = _fc_sizes(_spec(X), _spec(W), op)
+        x = X.reshape(rows, features).astype(np.float64)
+        w = W.reshape(outputs, features).astype(np.float64)
+        return (x @ w.T + b).astype(X.dtype).reshape(*X.shape[:axis], outputs)
+
+    def gradient(op: GradientContext) -> Any:
+        return op.make(
+            "FCGradient",
+            [op.input(0), op.input(1), op.grad(0)],
+            [op.input_grad(1), op.input_grad(2), op.input_grad(0)],
+        )
+
+
+@operator(
+    "FCGradient",
+    inputs="X W dY",
+    outputs="dW db dX?",
+    args=_FC_ARGS,
+    types={"X": FLOAT, "W": FLOAT, "dY": FLOAT},
+)
+class FCGradient:
+    """dW = dY^T X, db = sum of dY over rows, dX = dY W: the gradient of FC.
+
+    X, W: as for FC.  dY: float with as many elements as Y of FC, in its order.
+    dW, db, dX: float with the shapes of W, b, X; dX is computed only when named.
+    """
+
+    def shape(X: Spec, W: Spec, dY: Spec, op: OpView) -> tuple[Spec, ...]:
+        rows, outputs, _, _ = _fc_sizes(X, W, op)
+        if size(dY) != rows * outputs:
+            raise OperatorError(
+                "dY", f"has shape {dY.shape}; {rows} x {outputs} elements are needed"
+            )
+        return W, Spec((outputs,), W.dtype), X
+
+    def reference(X: Array, W: Array, dY: Array, op: OpView) -> tuple[Array, ...]:
+        rows, outputs, features, _ = _fc_sizes(_spec(X), _spec(W), op)
+        x = X.reshape(rows, features).astype(np.float64)
+        w = W.reshape(outputs, features).astype(np.float64)
+        dy = dY.reshape(rows, outputs).astype(np.float64)
+        dw = (dy.T @ x).reshape(W.shape)
+        dx = (dy @ w).reshape(X.shape)
+        return dw.astype(W.dtype), dy.sum(axis=0).astype(W.dtype), dx.astype(X.dtype)
+
+
+def _matmul_sizes(A: Spec, B: Spec, op: OpView) -> tuple[int, int]:
+    """Rows and columns of the product."""
+    a = split_at(A.shape, canonical_axis(op.args.axis_a, len(A.shape), "axis_a"))
+    b = split_at(B.shape, canonical_axis(op.args.axis_b, len(B.shape), "axis_b"))
+    rows, inner = reversed(a) if op.args.trans_a else a
+    inner_b, columns = reversed(b) if op.args.trans_b else b
+    if inner != inner_b:
+        raise OperatorError(
+            "B",
+            f"has shape {B.shape}, {inner_b} rows after flattening and trans_b; "
+            f"A has shape {A.shape}, {inner} columns after flattening and trans_a",
+        )
+    return rows, columns
+
+
+@operator(
+    "MatMul",
+    inputs="A B like?",
+    outputs="Y",
+    args={"axis_a": Int(1), "axis_b": Int(1), "trans_a": Bool(False), "trans_b": Bool(False)},
+    types={"A": FLOAT, "B": FLOAT},
+)
+class MatMul:
+    """Y = A B, the product of two matrices.
+
+    A: float, flattened to a matrix at `axis_a`, then transposed if `trans_a`; B likewise.
+    like: any tensor; when given, Y has its shape instead of (rows, columns).
+    Y: float (rows of A, columns of B).
+    """
+
+    def shape(A: Spec, B: Spec, like: Spec | None, op: OpView) -> Spec:
+        rows, columns = _matmul_sizes(A, B, op)
+        if like is None:
+            return Spec((rows, columns), A.dtype)
+        if size(like) != rows * columns:
+            raise OperatorError(
+                "like", f"has shape {like.shape}; {rows} x {columns} elements are needed"
+            )
+        return Spec(like.shape, A.dtype)
+
+    def reference(A: Array, B: Array, like: Array | None, op: OpView) -> Array:
+        a = A.reshape(split_at(A.shape, canonical_axis(op.args.axis_a, A.ndim)))
+        b = B.reshape(split_at(B.shape, canonical_axis(op.args.axis_b, B.ndim)))
+        a, b = a.T if op.args.trans_a else a, b.T if op.args.trans_b else b
+        product = (a.astype(np.float64) @ b.astype(np.float64)).astype(A.dtype)
+        return product if like is None else product.reshape(like.shape)
+
+    def gradient(op: GradientContext) -> Any:
+        a, b, dy = op.input(0), op.input(1), op.grad(0)
+        axis_a, axis_b = op.args.axis_a, op.args.axis_b
+        da, db = [op.input_grad(0)], [op.input_grad(1)]
+
+        def product(inputs: list[Any], outputs: list[str], **args: Any) -> Any:
+            return op.make("MatMul", inputs, outputs, copy_args=False, **args)
+
+        if op.args.trans_a and op.args.trans_b:
+            return [
+                product([b, dy, a], da, trans_a=1, trans_b=1, axis_a=axis_b),
+                product([dy, a, b], db, trans_a=1, trans_b=1, axis_b=axis_a),
+            ]
+        if op.args.trans_a:
+            return [
+                product([b, dy, a], da, trans_b=1, axis_a=axis_b),
+                product([a, dy, b], db, axis_a=axis_a),
+            ]
+        if op.args.trans_b:
+            return [
+                product([dy, b, a], da, axis_b=axis_b),
+                product([dy, a, b], db, trans_a=1, axis_b=axis_a),
+            ]
+        return [
+            product([dy, b, a], da, trans_b=1, axis_b=axis_b),
+            product([a, dy, b], db, trans_a=1, axis_a=axis_a),
+        ]
