@@ -72,30 +72,33 @@ def _operator_row(declaration: Declaration, arrays: list[str]) -> str:
         return name, len(listed)
 
     def argument(name: str, declared: Argument) -> str:
-        fields = [
-            f".name = {_quoted(name)}",
-            f".kind = ArgumentKind::k{declared.kind}",
-            f".required = {_bool(declared.required)}",
-        ]
-        for bound in ("min", "max"):
-            fields.append(f".has_{bound} = {_bool(getattr(declared, bound) is not None)}")
-        fields += [f".min = {_double(declared.min or 0)}", f".max = {_double(declared.max or 0)}"]
-        if declared.choices:
-            fields.append(f".choices = {_quoted(' '.join(declared.choices))}")
         default = declared.default
-        if isinstance(default, (bool, int)):
-            fields.append(f".default_int = {_integer(int(default))}")
-        elif isinstance(default, float):
-            fields.append(f".default_float = {_double(default)}")
-        elif isinstance(default, str):
-            fields.append(f".default_string = {_quoted(default)}")
-        elif default:
-            whole = isinstance(declared, Int)
-            kind, write = ("int64_t", _integer) if whole else ("double", _double)
-            items, count = array(f"{name}_default", kind, map(write, default))
-            field = "ints" if whole else "floats"
-            fields += [f".default_{field} = {items}", f".n_default_{field} = {count}"]
-        return f"{{{', '.join(fields)}}}"
+        values = default if isinstance(default, tuple) else ()
+        whole = isinstance(declared, Int)
+        listed, count = array(
+            f"{name}_default",
+            "int64_t" if whole else "double",
+            map(_integer if whole else _double, values),
+        )
+        choices = " ".join(declared.choices)
+        fields = {
+            "name": _quoted(name),
+            "kind": f"ArgumentKind::k{declared.kind}",
+            "required": _bool(declared.required),
+            "has_min": _bool(declared.min is not None),
+            "has_max": _bool(declared.max is not None),
+            "min": _double(declared.min or 0),
+            "max": _double(declared.max or 0),
+            "choices": _quoted(choices) if choices else "nullptr",
+            "default_int": _integer(int(default) if isinstance(default, int) else 0),
+            "default_float": _double(default if isinstance(default, float) else 0),
+            "default_string": _quoted(default) if isinstance(default, str) else "nullptr",
+            "default_ints": listed if whole else "nullptr",
+            "n_default_ints": count if whole else 0,
+            "default_floats": "nullptr" if whole else listed,
+            "n_default_floats": 0 if whole else count,
+        }
+        return _braced(fields)
 
     masks = (
         str(type_mask(declaration.types[name])) + "u" if name in declaration.types else "0"
@@ -129,12 +132,16 @@ def _operator_row(declaration: Declaration, arrays: list[str]) -> str:
         "blocks": _bool(declaration.blocks),
         "touches": sum(bits[item] for item in declaration.touches),
     }
-    return "    {" + ", ".join(f".{name} = {value}" for name, value in fields.items()) + "},"
+    return f"    {_braced(fields)},"
 
 
 def _counts(what: str, names: BlobNames) -> dict[str, Any]:
     most = "INT_MAX" if names.most is None else names.most
     return {f"min_{what}": names.least, f"max_{what}": most}
+
+
+def _braced(fields: Mapping[str, Any]) -> str:
+    return "{" + ", ".join(f".{name} = {value}" for name, value in fields.items()) + "}"
 
 
 def _quoted(text: str) -> str:
