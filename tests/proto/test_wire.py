@@ -115,9 +115,11 @@ def fill(draw, message, depth):
             setattr(message, field.name, draw(SCALARS[field.type]))
 
 
-def canonical(message) -> bytes:
-    """The same bytes for the same fields, whatever the order of a map."""
-    return message.SerializePartialToString(deterministic=True)
+def content(message) -> tuple[bytes, list[int]]:
+    """What two messages share that differ in the order of unknown fields or of a map at most."""
+    everything = sorted(message.SerializePartialToString())
+    message.DiscardUnknownFields()
+    return message.SerializePartialToString(deterministic=True), everything
 
 
 def parsed(name, data):
@@ -167,13 +169,18 @@ def test_garbage_is_taken_and_refused_as_protobuf_does(echoes, name_and_data):
     try:
         expected = parsed(name, data)
     except DecodeError:
-        with pytest.raises(ValueError, match=" at byte "):
-            echoes[name](data)
+        expected = None
+    try:
+        written = echoes[name](data)
+    except ValueError as error:
+        assert " at byte " in str(error)
+        # Inside groups that it skips, protobuf takes numbers that cannot be.
+        assert expected is None or "no field can be number" in str(error)
         return
-    written = echoes[name](data)
+    assert expected is not None
     assert echoes[name](written) == written
     if not has_strange_enum(expected):
-        assert canonical(parsed(name, written)) == canonical(expected)
+        assert content(parsed(name, written)) == content(expected)
 
 
 def test_stored_nets(echoes):
