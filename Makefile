@@ -6,6 +6,7 @@ VENV ?= .venv
 JOBS ?= 2
 SEEDS ?= 1
 FUZZ_SECONDS ?= 60
+CONFORMANCE ?= ../shared/conformance
 
 BIN := $(VENV)/bin
 CMAKE := $(BIN)/cmake
@@ -77,6 +78,9 @@ $(INSTALLED): $(TOOLS) $(SOURCES)
 
 # The parts of `test` and `full`.
 
+# Some tests run programs of the native build, where there is one.
+export CAFFE2_NATIVE_BUILD ?= $(wildcard build/native)
+
 python-test: $(INSTALLED)
 	$(BIN)/pytest -m "not slow"
 
@@ -121,23 +125,51 @@ arm64: $(TOOLS)
 endif
 endif
 
+# $(call new_venv,NAME) makes build/NAME with what builds and tests need, and nothing of ours.
+define new_venv
+$(PYTHON) -m venv build/$(1)
+build/$(1)/bin/pip install -q --upgrade "pip>=25.1"
+build/$(1)/bin/pip install -q --group build --group test
+endef
+
+SANITIZE := -DCAFFE2_SANITIZE=address,undefined
+RUNTIMES = $(foreach name,asan ubsan,$(shell $(CXX) -print-file-name=lib$(name).so))
+
 # Leaks are looked for in the native tests; the Python interpreter has its own.
 asan: $(TOOLS)
-ifneq ($(DOCTEST),)
-	$(call native_tests,asan,-DCAFFE2_SANITIZE=address$(comma)undefined -DCMAKE_BUILD_TYPE=RelWithDebInfo)
-endif
-	$(PYTHON) -m venv build/asan-venv
-	build/asan-venv/bin/pip install -q --upgrade "pip>=25.1"
-	build/asan-venv/bin/pip install -q --group build --group test
+	$(if $(DOCTEST),$(call native_tests,asan,$(SANITIZE)))
+	$(call new_venv,asan-venv)
 	build/asan-venv/bin/pip install -q --no-build-isolation -C build-dir=build/asan-python \
-		-C cmake.define.CAFFE2_SANITIZE=address$(comma)undefined .
-	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libubsan.so)" \
-		ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+		-C cmake.args="$(SANITIZE)" .
+	LD_PRELOAD="$(RUNTIMES)" ASAN_OPTIONS=detect_leaks=0 \
+		UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
 		build/asan-venv/bin/pytest -m "not slow" tests/engine tests/ops tests/deploy
-comma := ,
 
-conformance: $(INSTALLED)
-	$(BIN)/python tests/conformance/ratchet.py
+ifeq ($(CLANG),)
+fuzz: ; @echo "$@ skipped: no clang++ (Debian: clang)"
+else
+fuzz: $(INSTALLED)
+	$(CMAKE) -S fuzz -B build/fuzz -G Ninja --log-level=WARNING -DCMAKE_CXX_COMPILER=clang++ \
+		-DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja)
+	$(CMAKE) --build build/fuzz
+	$(BIN)/python fuzz/make_seeds.py build/fuzz/seeds
+	for fuzzer in build/fuzz/*_fuzz; do \
+		$$fuzzer -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -verbosity=0 -print_final_stats=1 \
+			build/fuzz/corpus build/fuzz/seeds || exit 1; \
+	done
+endif
+
+ifeq ($(wildcard $(CONFORMANCE)/run.py),)
+conformance: ; @echo "$@ skipped: no runner in $(CONFORMANCE) (set CONFORMANCE)"
+else
+conformance: $(TOOLS)
+	$(call new_venv,conformance-venv)
+	build/conformance-venv/bin/pip install -q -r $(CONFORMANCE)/requirements.txt
+	build/conformance-venv/bin/pip install -q --no-build-isolation \
+		-C build-dir=build/conformance-python .
+	CAFFE2_CONFORMANCE=$(CONFORMANCE) build/conformance-venv/bin/python \
+		tests/conformance/ratchet.py $(CONFORMANCE_ARGS)
+endif
 
 WHEEL_LIMIT := 10000000
 wheel: $(TOOLS)

@@ -78,7 +78,7 @@ def add_accuracy(model: model_helper.ModelHelper, softmax: core.BlobReference) -
 
 
 def train(digits: mnist_data.Digits, seed: int, epochs: int) -> list[float]:
-    """Trains a new LeNet and leaves its weights in the workspace; returns the loss of each batch."""
+    """Trains a new LeNet, leaves its weights in the workspace, returns the loss of each batch."""
     model = new_model("mnist_train")
     softmax = add_lenet(model, "data")
     add_accuracy(model, softmax)

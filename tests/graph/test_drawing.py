@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("pydot")
 
-from caffe2.python import core, net_drawer  # noqa: E402 -- needs pydot
+from caffe2.python import core, net_drawer
 
 
 def small_net():
