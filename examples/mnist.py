@@ -14,6 +14,7 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import mnist_data
@@ -93,19 +94,29 @@ def train(digits: mnist_data.Digits, seed: int, epochs: int) -> list[float]:
     losses: list[float] = []
     accuracies: list[float] = []
     shuffle = np.random.default_rng(seed)
-    batches_per_epoch = len(digits.labels) // BATCH
-    with progress(f"seed {seed}: training", epochs * batches_per_epoch) as update:
+    with progress(f"seed {seed}: training", epochs * batches_in(digits)) as update:
         for _ in range(epochs):
-            order = shuffle.permutation(len(digits.labels))
-            for batch in range(batches_per_epoch):
-                rows = order[batch * BATCH : (batch + 1) * BATCH]
-                feed(digits.images[rows], digits.labels[rows])
+            for images, labels in batches_of(digits, shuffle):
+                feed(images, labels)
                 workspace.RunNet(model.net)
                 losses.append(float(workspace.FetchBlob("loss")))
                 accuracies.append(float(workspace.FetchBlob("accuracy")))
                 loss, accuracy = np.mean(losses[-50:]), np.mean(accuracies[-50:])
                 update(len(losses), f"loss {loss:.3f}  accuracy {accuracy:6.1%}")
     return losses
+
+
+def batches_in(digits: mnist_data.Digits) -> int:
+    return len(digits.labels) // BATCH
+
+
+def batches_of(
+    digits: mnist_data.Digits, shuffle: np.random.Generator
+) -> Iterator[mnist_data.Digits]:
+    """The digits in a new order, one batch at a time; what does not fill a batch is left out."""
+    order = shuffle.permutation(len(digits.labels))
+    for rows in order[: batches_in(digits) * BATCH].reshape(-1, BATCH):
+        yield mnist_data.Digits(digits.images[rows], digits.labels[rows])
 
 
 def feed(images: np.ndarray, labels: np.ndarray) -> None:
