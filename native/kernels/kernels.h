@@ -175,8 +175,9 @@ struct Table {
   // buffer and step are written; when parameter is not null, parameter -= step.
   void (*momentum_sgd)(int64_t n, float lr, float momentum, bool nesterov, const float* gradient,
                        float* buffer, float* step, float* parameter, const Parallel& parallel);
-  // Not in place unless both types have the same size. To bool: x != 0. Float to integer: toward
-  // zero, saturating, NaN to 0. Integer to integer: modulo 2^bits.
+  // In place only between types of one size. To bool: x != 0. Integer to integer: modulo 2^bits.
+  // Float to integer: toward zero; what does not fit becomes the lowest number (uint8: by way of
+  // int32, modulo 256), as x86 and the original do.
   void (*cast)(Type from, Type to, int64_t n, const void* x, void* y, const Parallel& parallel);
 
   // ---- rows -------------------------------------------------------------------------------------

@@ -1,0 +1,76 @@
+// Work in blocks, and scratch memory in slices.
+#pragma once
+
+#include "kernels/simd.h"
+
+namespace caffe2::kernels::CAFFE2_KERNELS_ISA {
+
+// How many threads can be at work on `blocks` blocks, that is how many slices of scratch they need.
+FORCE_INLINE int lane_count(int threads, int64_t blocks) {
+  return (int)max_of<int64_t>(1, min_of<int64_t>(threads, blocks));
+}
+
+// Calls body(block, lane) for every block. No two calls with the same lane run at the same time, so
+// that body may use the lane's slice of scratch; which lane gets which block is left to chance and
+// must not influence results.
+template <class Body>
+void for_blocks(const Parallel& parallel, int64_t blocks, const Body& body) {
+  const int lanes = lane_count(parallel.threads, blocks);
+  if (lanes == 1 || parallel.run == nullptr) {
+    for (int64_t b = 0; b < blocks; b++) body(b, 0);
+    return;
+  }
+  struct Context {
+    const Body* body;
+    ptrdiff_t blocks, next;
+  } context{&body, (ptrdiff_t)blocks, 0};
+  parallel.run(
+      parallel.pool, lanes,
+      [](void* pointer, int lane) {
+        Context& c = *(Context*)pointer;
+        for (;;) {
+          const ptrdiff_t b = __atomic_fetch_add(&c.next, 1, __ATOMIC_RELAXED);
+          if (b >= c.blocks) return;
+          (*c.body)(b, lane);
+        }
+      },
+      &context);
+}
+
+// Calls body(begin, end) for consecutive ranges of `step` elements of [0, n).
+template <class Body>
+void for_ranges(const Parallel& parallel, int64_t n, int64_t step, const Body& body) {
+  for_blocks(parallel, ceil_div(n, step),
+             [&](int64_t b, int) { body(b * step, min_of(n, (b + 1) * step)); });
+}
+
+// Elements per block of a cheap loop over memory: less is not worth another thread.
+constexpr int64_t ELEMENTS = 32768;
+
+// Those o in [first, last) whose place o * stride + offset lies in [0, size).
+struct Range {
+  int64_t begin, end;
+  FORCE_INLINE Range(int64_t first, int64_t last, int64_t stride, int64_t offset, int64_t size) {
+    begin = max_of(first, offset >= 0 ? 0 : ceil_div(-offset, stride));
+    end = offset >= size ? begin : min_of(last, (size - 1 - offset) / stride + 1);
+  }
+};
+
+// Lays out scratch: every slice starts on a cache line. With a null base it only counts.
+class Slices {
+ public:
+  FORCE_INLINE explicit Slices(void* base) : base_((uintptr_t)base) {}
+  template <class T = float>
+  FORCE_INLINE T* take(int64_t count) {
+    T* slice = (T*)(base_ + bytes_);
+    bytes_ += (std::size_t)round_up(count * (int64_t)sizeof(T), kAlignment);
+    return slice;
+  }
+  FORCE_INLINE std::size_t bytes() const { return bytes_; }
+
+ private:
+  uintptr_t base_;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace caffe2::kernels::CAFFE2_KERNELS_ISA

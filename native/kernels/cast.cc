@@ -1,0 +1,79 @@
+#include "kernels/blocks.h"
+#include "kernels/functions.h"
+
+namespace caffe2::kernels::CAFFE2_KERNELS_ISA {
+
+namespace {
+
+struct Bool {
+  uint8_t value;
+};
+
+// One value. Out-of-range floats become what x86 makes of them, on every processor.
+template <class To, class From>
+struct Convert {
+  static FORCE_INLINE To of(From v) { return (To)v; }
+};
+template <class From>
+struct Convert<Bool, From> {
+  static FORCE_INLINE Bool of(From v) { return {(uint8_t)(v != 0)}; }
+};
+template <>
+struct Convert<int32_t, float> {
+  static FORCE_INLINE int32_t of(float v) {
+    return v >= -2147483648.f && v < 2147483648.f ? (int32_t)v : INT32_MIN;
+  }
+};
+template <>
+struct Convert<int64_t, float> {
+  static FORCE_INLINE int64_t of(float v) {
+    return v >= -9223372036854775808.f && v < 9223372036854775808.f ? (int64_t)v : INT64_MIN;
+  }
+};
+template <>
+struct Convert<uint8_t, float> {
+  static FORCE_INLINE uint8_t of(float v) { return (uint8_t)Convert<int32_t, float>::of(v); }
+};
+
+template <class To, class From>
+void cast_array(int64_t n, const void* x, void* y, const Parallel& parallel) {
+  const From* from = (const From*)x;
+  To* to = (To*)y;
+  for_ranges(parallel, n, ELEMENTS, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i++) to[i] = Convert<To, From>::of(from[i]);
+  });
+}
+
+template <class From>
+void cast_from(Type to, int64_t n, const void* x, void* y, const Parallel& parallel) {
+  switch (to) {
+    case Type::kFloat:
+      return cast_array<float, From>(n, x, y, parallel);
+    case Type::kInt32:
+      return cast_array<int32_t, From>(n, x, y, parallel);
+    case Type::kInt64:
+      return cast_array<int64_t, From>(n, x, y, parallel);
+    case Type::kUint8:
+      return cast_array<uint8_t, From>(n, x, y, parallel);
+    case Type::kBool:
+      return cast_array<Bool, From>(n, x, y, parallel);
+  }
+}
+
+}  // namespace
+
+void cast(Type from, Type to, int64_t n, const void* x, void* y, const Parallel& parallel) {
+  switch (from) {
+    case Type::kFloat:
+      return cast_from<float>(to, n, x, y, parallel);
+    case Type::kInt32:
+      return cast_from<int32_t>(to, n, x, y, parallel);
+    case Type::kInt64:
+      return cast_from<int64_t>(to, n, x, y, parallel);
+    case Type::kUint8:
+    case Type::kBool:
+      return cast_from<uint8_t>(to, n, x, y, parallel);
+  }
+}
+
+}  // namespace caffe2::kernels::CAFFE2_KERNELS_ISA

@@ -1,0 +1,286 @@
+#include "kernels/conv_direct.h"
+
+#include "kernels/functions.h"
+
+namespace caffe2::kernels::CAFFE2_KERNELS_ISA {
+
+bool direct_supports(const ConvShape& s, ConvPass pass) {
+  const ConvSizes z(s);
+  const bool groups = s.group == 1 || (z.group_c % VL == 0 && z.group_k % VL == 0);
+  if (pass == ConvPass::kForward) return groups;
+  if (pass == ConvPass::kBackwardWeights) return s.group == 1;
+  return groups && s.stride_h == 1 && s.stride_w == 1 && max_of(s.pad_t, s.pad_b) < z.reach_h &&
+         max_of(s.pad_l, s.pad_r) < z.reach_w;
+}
+
+// ---- layouts --------------------------------------------------------------------------------------
+
+void DirectLayout::fill_runs(int64_t width, int64_t plane, Run* runs) const {
+  for (int64_t c = 0; c < c_blocks; c++) {
+    for (int64_t r = 0; r < s.kh; r++) {
+      const int64_t row = c * plane + r * s.dilation_h * width * unit;
+      if (plain) {
+        *runs++ = {(ptrdiff_t)row, (ptrdiff_t)s.kw};
+        continue;
+      }
+      for (int64_t q = 0; q < s.kw; q++) {
+        *runs++ = {(ptrdiff_t)(row + q * s.dilation_w * VL), (ptrdiff_t)channels_in(c)};
+      }
+    }
+  }
+}
+
+void block_pixels(int channels, int64_t distance, int64_t pixels, const float* x, float* blocked) {
+  for (int64_t j = 0; j < pixels; j += VL) {
+    const int width = (int)min_of<int64_t>(VL, pixels - j);
+    vf block[VL];
+    load_block(x + j, distance, channels, width, block);
+    transpose(block);
+    for (int l = 0; l < width; l++) store(blocked + (j + l) * VL, block[l]);
+  }
+}
+
+void load_rows(const DirectLayout& layout, const InputRows& in, bool x_is_blocked, const float* x,
+               float* rows) {
+  const ConvShape& s = layout.s;
+  if (layout.plain) return pad_image(s, in, s.c, x, rows);
+  const std::size_t left = s.pad_l * VL * sizeof(float), right = s.pad_r * VL * sizeof(float);
+  for (int64_t c = 0; c < s.c; c += VL) {
+    for (int64_t i = 0; i < in.rows; i++, rows += in.width * VL) {
+      const int64_t y = in.top + i;
+      if (y < 0 || y >= s.h) {
+        __builtin_memset(rows, 0, in.width * VL * sizeof(float));
+        continue;
+      }
+      float* inside = rows + s.pad_l * VL;
+      __builtin_memset(rows, 0, left);
+      if (x_is_blocked) {
+        __builtin_memcpy(inside, x + (c * s.h + y * VL) * s.w, s.w * VL * sizeof(float));
+      } else {
+        block_pixels((int)min_of<int64_t>(VL, s.c - c), s.h * s.w, s.w, x + (c * s.h + y) * s.w,
+                     inside);
+      }
+      __builtin_memset(inside + s.w * VL, 0, right);
+    }
+  }
+}
+
+std::size_t blocked_bytes(int64_t n, int64_t c, int64_t hw) {
+  return (std::size_t)(n * round_up(c, VL) * hw) * sizeof(float);
+}
+
+void to_blocked(int64_t n, int64_t c, int64_t hw, const float* x, float* blocked,
+                const Parallel& parallel) {
+  const int64_t vectors = ceil_div(c, VL);
+  for_blocks(parallel, n * vectors, [&](int64_t b, int) {
+    const int64_t image = b / vectors, first = b % vectors * VL;
+    block_pixels((int)min_of<int64_t>(VL, c - first), hw, hw, x + (image * c + first) * hw,
+                 blocked + b * hw * VL);
+  });
+}
+
+void from_blocked(int64_t n, int64_t c, int64_t hw, const float* blocked, float* y,
+                  const Parallel& parallel) {
+  const int64_t vectors = ceil_div(c, VL);
+  for_blocks(parallel, n * vectors, [&](int64_t b, int) {
+    const int64_t image = b / vectors, first = b % vectors * VL;
+    transpose(hw, min_of<int64_t>(VL, c - first), blocked + b * hw * VL, VL,
+              y + (image * c + first) * hw, hw);
+  });
+}
+
+bool conv_blocked_input(const ConvShape& s) { return !DirectLayout(s).plain; }
+
+// ---- filters --------------------------------------------------------------------------------------
+
+std::size_t direct_packed_bytes(const ConvShape& s) {
+  const DirectLayout layout(s);
+  return (std::size_t)(s.group * layout.k_vectors * VL * layout.sizes.reduction) * sizeof(float);
+}
+
+void direct_pack(const ConvShape& s, const float* weights, float* packed, const Parallel& parallel) {
+  const DirectLayout layout(s);
+  const ConvSizes& z = layout.sizes;
+  for_blocks(parallel, s.group * layout.k_vectors, [&](int64_t b, int) {
+    const int64_t group = b / layout.k_vectors, vector = b % layout.k_vectors;
+    const int64_t first = vector / TILE_VECTORS * TILE_VECTORS;
+    const int64_t row = layout.vectors_in_pair(first) * VL;
+    float* out = layout.pair(packed, group, first) + (vector - first) * VL;
+    const int lanes = (int)min_of<int64_t>(VL, z.group_k - vector * VL);
+    const float* from = weights + (group * z.group_k + vector * VL) * z.reduction;
+    for (int64_t i = 0; i < z.reduction; i += VL) {
+      const int width = (int)min_of<int64_t>(VL, z.reduction - i);
+      vf block[VL];
+      load_block(from + i, z.reduction, lanes, width, block);
+      transpose(block);
+      for (int l = 0; l < width; l++) store(out + layout.step_of(i + l) * row, block[l]);
+    }
+  });
+}
+
+// ---- forward --------------------------------------------------------------------------------------
+
+namespace {
+
+// A block of work is a strip of output rows of one image for a range of output channels. It brings
+// its input rows into form itself, so that blocks are independent and stay in the cache.
+struct Plan {
+  DirectLayout layout;
+  int64_t rows, strips;        // output rows per strip
+  int64_t vectors, parts;      // vectors of output channels per block (all groups counted through)
+  int64_t input_size;          // floats of a strip's input
+  std::size_t shared_bytes, lane_bytes;
+  FORCE_INLINE int64_t blocks() const { return layout.s.n * strips * parts; }
+};
+
+FORCE_INLINE Plan plan_for(const ConvShape& s) {
+  Plan p = {DirectLayout(s), s.oh(), 1, 0, 1, 0, 0, 0};
+  const ConvSizes& z = p.layout.sizes;
+  const int64_t planes = s.group * p.layout.c_blocks, all = s.group * p.layout.k_vectors;
+  p.vectors = all;
+  const auto input = [&] {
+    const InputRows in(s, 0, p.rows);
+    return planes * in.rows * in.width * p.layout.unit;
+  };
+  const auto output = [&] { return p.vectors * VL * p.rows * z.ow; };
+  while (p.rows > 1 && input() + output() > 128 * 1024) p.rows = ceil_div(p.rows, 2);
+  // Enough blocks for a few threads; filters of blocks that split channels must not get too thin.
+  const int64_t work = s.n * s.k * z.reduction * z.pixels;
+  while (s.n * ceil_div(z.oh, p.rows) * ceil_div(all, p.vectors) < 8 && work > 1000000) {
+    if (p.rows > 1 && p.rows * z.ow >= 4 * TILE_ROWS) {
+      p.rows = ceil_div(p.rows, 2);
+    } else if (p.vectors > 2 * TILE_VECTORS) {
+      p.vectors = round_up(ceil_div(p.vectors, 2), TILE_VECTORS);
+    } else {
+      break;
+    }
+  }
+  // A pair of vectors never belongs to two groups, nor to two blocks.
+  if (s.group > 1 && p.layout.k_vectors % TILE_VECTORS) p.vectors = all;
+  p.strips = ceil_div(z.oh, p.rows);
+  p.rows = ceil_div(z.oh, p.strips);
+  p.parts = ceil_div(all, p.vectors);
+  p.input_size = input();
+  Slices shared(nullptr), lane(nullptr);
+  shared.take<Run>(p.layout.run_count());
+  shared.take(all * VL);  // bias
+  p.shared_bytes = shared.bytes();
+  lane.take(p.input_size);
+  lane.take(output());
+  p.lane_bytes = lane.bytes();
+  return p;
+}
+
+}  // namespace
+
+std::size_t direct_forward_scratch(const ConvShape& s, int threads) {
+  const Plan plan = plan_for(s);
+  return plan.shared_bytes + (std::size_t)lane_count(threads, plan.blocks()) * plan.lane_bytes;
+}
+
+// `rows` output rows, from an input at x with planes and rows `plane` and `width` * unit floats
+// apart, into vectors [first, last) of out, which are out_plane floats apart.
+static void convolve(const Plan& plan, const Run* runs, const float* x, int64_t plane, int64_t width,
+                     int64_t rows, const float* packed, const float* bias, bool relu, int64_t first,
+                     int64_t last, float* out, int64_t out_plane) {
+  const DirectLayout& layout = plan.layout;
+  const ConvShape& s = layout.s;
+  const int64_t unit = layout.unit, ow = layout.sizes.ow;
+  // Without a window, all rows are one.
+  const bool flat = layout.sizes.taps == 1 && s.stride_h == 1 && s.stride_w == 1 && width == ow;
+  const int64_t lines = flat ? 1 : rows;
+  const RowTiles tiles(flat ? rows * ow : ow);
+  const Spacing spacing = s.stride_w != 1 ? Spacing::kAny
+                          : layout.plain  ? Spacing::kOne
+                                          : Spacing::kVector;
+  TileShape shape;
+  shape.runs = runs;
+  shape.run_count = layout.run_count();
+  shape.a_pixel = s.stride_w * unit;
+  shape.a_step = layout.plain ? s.dilation_w : 1;
+  shape.out_row = VL;
+  shape.out_vector = out_plane;
+  shape.relu = relu;
+  for (int64_t v = first; v < last;) {
+    const int64_t group = v / layout.k_vectors, vector = v % layout.k_vectors;
+    const int vectors = layout.vectors_in_pair(vector);
+    shape.w_step = vectors * VL;
+    const float* filters = layout.pair((float*)packed, group, vector);
+    const float* from = x + group * layout.c_blocks * plane;
+    for (int64_t line = 0; line < lines; line++) {
+      for (int64_t t = 0; t < tiles.tiles; t++) {
+        const int64_t pixel = tiles.begin(t);
+        const int height = tiles.height(t);
+        const TilePointers at = {
+            from + (line * s.stride_h * width + pixel * s.stride_w) * unit, filters,
+            out + (v - first) * out_plane + (line * ow + pixel) * VL, bias ? bias + v * VL : nullptr,
+            nullptr};
+        tile_for(spacing, height, vectors)(shape, at);
+      }
+    }
+    v += vectors;
+  }
+}
+
+static void forward(const ConvShape& s, bool blocked, const float* x, const float* packed,
+                    const float* bias, bool relu, float* y, void* scratch,
+                    const Parallel& parallel) {
+  const Plan plan = plan_for(s);
+  const DirectLayout& layout = plan.layout;
+  const ConvSizes& z = layout.sizes;
+  const int64_t all = s.group * layout.k_vectors, unit = layout.unit;
+  // An input that already has the right form is read where it is.
+  const bool in_place = !z.padded && (blocked || layout.plain);
+  const InputRows strip(s, 0, plan.rows);
+  const int64_t width = strip.width, plane = (in_place ? s.h : strip.rows) * width * unit;
+  const int64_t image_size = (layout.plain ? s.c : round_up(s.c, blocked ? VL : 1)) * s.h * s.w;
+
+  Slices shared(scratch);
+  Run* runs = shared.take<Run>(layout.run_count());
+  float* full_bias = shared.take(all * VL);
+  layout.fill_runs(width, plane, runs);
+  if (bias) {
+    __builtin_memset(full_bias, 0, all * VL * sizeof(float));
+    copy(bias, s.k, full_bias);
+  }
+  for_blocks(parallel, plan.blocks(), [&](int64_t block, int lane) {
+    const int64_t part = block % plan.parts, rest = block / plan.parts;
+    const int64_t image = rest / plan.strips, top = rest % plan.strips * plan.rows;
+    if (top >= z.oh) return;
+    const int64_t rows = min_of(plan.rows, z.oh - top);
+    const int64_t first = part * plan.vectors, last = min_of(first + plan.vectors, all);
+    Slices slices((char*)scratch + plan.shared_bytes + lane * plan.lane_bytes);
+    float* loaded = slices.take(plan.input_size);
+    float* strip_out = slices.take(plan.vectors * VL * plan.rows * z.ow);
+
+    const float* from = x + image * image_size;
+    if (in_place) {
+      from += top * s.stride_h * width * unit;
+    } else {
+      // Always as many rows as the first strip has: planes keep their distance.
+      load_rows(layout, InputRows(s, top, plan.rows), blocked, from, loaded);
+      from = loaded;
+    }
+    float* out = blocked ? y + ((image * all + first) * z.pixels + top * z.ow) * VL : strip_out;
+    const int64_t out_plane = (blocked ? z.pixels : rows * z.ow) * VL;
+    convolve(plan, runs, from, plane, width, rows, packed, bias ? full_bias : nullptr, relu, first,
+             last, out, out_plane);
+    if (blocked) return;
+    for (int64_t v = first; v < last; v++) {
+      transpose(rows * z.ow, min_of<int64_t>(VL, s.k - v * VL), out + (v - first) * out_plane, VL,
+                y + (image * s.k + v * VL) * z.pixels + top * z.ow, z.pixels);
+    }
+  });
+}
+
+void direct_forward(const ConvShape& s, const float* x, const float* packed, const float* bias,
+                    bool relu, float* y, void* scratch, const Parallel& parallel) {
+  forward(s, false, x, packed, bias, relu, y, scratch, parallel);
+}
+
+void conv_forward_blocked(const ConvShape& s, const float* x, const float* packed, const float* bias,
+                          bool relu, float* y, void* scratch, const Parallel& parallel) {
+  forward(s, true, x, packed, bias, relu, y, scratch, parallel);
+}
+
+}  // namespace caffe2::kernels::CAFFE2_KERNELS_ISA

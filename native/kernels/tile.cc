@@ -1,0 +1,122 @@
+#include "kernels/tile.h"
+
+namespace caffe2::kernels::CAFFE2_KERNELS_ISA {
+
+namespace {
+
+// The scalars of the broadcast operand, PS floats apart.
+template <int P, int PS>
+struct Scalars {
+  FORCE_INLINE Scalars(const float* a, ptrdiff_t) : x(a) {}
+  FORCE_INLINE float operator[](int p) const { return x[p * PS]; }
+  FORCE_INLINE void advance(ptrdiff_t step) { x += step; }
+  const float* x;
+};
+
+// A distance known only at run time: one pointer for five scalars, else addresses spill.
+constexpr int RUNTIME = 0;
+template <int P>
+struct Scalars<P, RUNTIME> {
+  FORCE_INLINE Scalars(const float* a, ptrdiff_t distance)
+      : x0(a + 2 * distance), x1(a + 7 * distance), x2(a + 12 * distance), pixel(distance) {}
+  FORCE_INLINE float operator[](int p) const {
+    return (p < 5 ? x0 : p < 10 ? x1 : x2)[(p % 5 - 2) * pixel];
+  }
+  FORCE_INLINE void advance(ptrdiff_t step) {
+    // The empty asm keeps the compiler from deriving all addresses from x0 again.
+    x0 += step;
+    asm("" : "+r"(x0));
+    if constexpr (P > 5) {
+      x1 += step;
+      asm("" : "+r"(x1));
+    }
+    if constexpr (P > 10) {
+      x2 += step;
+      asm("" : "+r"(x2));
+    }
+  }
+  const float *x0, *x1, *x2;
+  ptrdiff_t pixel;
+};
+
+#define UNROLL_ROWS _Pragma("GCC unroll 16")
+#define UNROLL_VECTORS _Pragma("GCC unroll 2")
+
+template <int P, int Q, int PS>
+void tile(const TileShape& t, const TilePointers& at) {
+  vf acc[P][Q];
+  if (t.accumulate) {
+    UNROLL_ROWS for (int p = 0; p < P; p++) {
+      UNROLL_VECTORS for (int q = 0; q < Q; q++) {
+        acc[p][q] = load(at.out + p * t.out_row + q * t.out_vector);
+      }
+    }
+  } else if (at.bias_row) {
+    UNROLL_ROWS for (int p = 0; p < P; p++) {
+      UNROLL_VECTORS for (int q = 0; q < Q; q++) acc[p][q] = splat(at.bias_row[p]);
+    }
+  } else {
+    UNROLL_VECTORS for (int q = 0; q < Q; q++) {
+      const vf start = at.bias_vector ? load(at.bias_vector + q * VL) : vf{};
+      UNROLL_ROWS for (int p = 0; p < P; p++) acc[p][q] = start;
+    }
+  }
+
+  const ptrdiff_t a_step = t.a_step, w_step = t.w_step, w_vector = t.w_vector;
+  const float* w = at.w;
+  for (const Run *run = t.runs, *end = run + t.run_count; run != end; run++) {
+    Scalars<P, PS> a(at.a + run->offset, t.a_pixel);
+    for (ptrdiff_t r = run->count; r > 0; r--) {
+      vf wv[Q];
+      UNROLL_VECTORS for (int q = 0; q < Q; q++) wv[q] = load(w + q * w_vector);
+      UNROLL_ROWS for (int p = 0; p < P; p++) {
+        const vf av = splat(a[p]);
+        UNROLL_VECTORS for (int q = 0; q < Q; q++) acc[p][q] += wv[q] * av;
+      }
+      w += w_step;
+      a.advance(a_step);
+    }
+  }
+
+  if (t.relu) {
+    UNROLL_ROWS for (int p = 0; p < P; p++) {
+      UNROLL_VECTORS for (int q = 0; q < Q; q++) acc[p][q] = max(vf{}, acc[p][q]);
+    }
+  }
+  UNROLL_ROWS for (int p = 0; p < P; p++) {
+    UNROLL_VECTORS for (int q = 0; q < Q; q++) {
+      store(at.out + p * t.out_row + q * t.out_vector, acc[p][q]);
+    }
+  }
+}
+
+#undef UNROLL_ROWS
+#undef UNROLL_VECTORS
+
+template <int PS, int Q, int... I>
+Tile tile_of_height(int p, std::integer_sequence<int, I...>) {
+  static constexpr Tile tiles[] = {tile<I + 1, Q, PS>...};
+  return tiles[p - 1];
+}
+template <int PS>
+Tile tile_of_size(int p, int q) {
+  static_assert(TILE_VECTORS == 2);
+  constexpr auto heights = std::make_integer_sequence<int, TILE_ROWS>();
+  return q == 2 ? tile_of_height<PS, 2>(p, heights) : tile_of_height<PS, 1>(p, heights);
+}
+
+}  // namespace
+
+Tile tile_for(Spacing spacing, int p, int q) {
+  switch (spacing) {
+    case Spacing::kOne:
+      return tile_of_size<1>(p, q);
+    case Spacing::kVector:
+      return tile_of_size<VL>(p, q);
+    case Spacing::kAny:
+      break;
+  }
+  return tile_of_size<RUNTIME>(p, q);
+}
+
+}  // namespace caffe2::kernels::CAFFE2_KERNELS_ISA

@@ -1,0 +1,58 @@
+// The register tile that matrix products and convolutions stand on:
+//
+//   out[p][q] = start + sum over runs, r < run.count:  a[run.offset + p * PS + r * a_step] * w[..][q]
+//
+// p < P are scalars of the broadcast operand `a`, q < Q are vectors of the operand `w`, whose rows
+// follow each other through all runs. Where `a` is found is told by a list of runs, which makes one
+// tile serve a packed matrix (one run per packed piece), a convolution over blocked channels (one
+// run per channel block and filter tap: an implicit matrix product, nothing is copied), a
+// convolution over few plain channels (one run per filter row), and weight gradients (one run per
+// output row).
+#pragma once
+
+#include "kernels/simd.h"
+
+namespace caffe2::kernels::CAFFE2_KERNELS_ISA {
+
+struct Run {
+  ptrdiff_t offset, count;
+};
+
+// What all tiles of one product have in common. Distances are counted in floats.
+struct TileShape {
+  const Run* runs = nullptr;
+  ptrdiff_t run_count = 0;
+  ptrdiff_t a_pixel = 0;  // between scalars p and p + 1: for Spacing::kAny
+  ptrdiff_t a_step = 1;   // between r and r + 1
+  ptrdiff_t w_step = 0, w_vector = VL;
+  ptrdiff_t out_row = 0, out_vector = VL;
+  bool accumulate = false;  // start from out
+  bool relu = false;
+};
+
+// The operands of one tile. It starts from out, or else from the bias that is there, or else from 0.
+struct TilePointers {
+  const float* a;
+  const float* w;
+  float* out;
+  const float* bias_vector = nullptr;  // Q vectors, for all p
+  const float* bias_row = nullptr;     // P scalars, for all q
+};
+
+using Tile = void (*)(const TileShape&, const TilePointers&);
+
+// PS, the distance between scalars: 1, VL, or a_pixel.
+enum class Spacing { kOne, kVector, kAny };
+
+// The tile for p rows (1 to TILE_ROWS) and q vectors (1 or 2).
+Tile tile_for(Spacing spacing, int p, int q);
+
+// Cuts `count` rows into the fewest tiles, all of nearly the same height.
+struct RowTiles {
+  int64_t count, tiles;
+  FORCE_INLINE explicit RowTiles(int64_t rows) : count(rows), tiles(ceil_div(rows, TILE_ROWS)) {}
+  FORCE_INLINE int64_t begin(int64_t i) const { return i * count / tiles; }
+  FORCE_INLINE int height(int64_t i) const { return (int)(begin(i + 1) - begin(i)); }
+};
+
+}  // namespace caffe2::kernels::CAFFE2_KERNELS_ISA
