@@ -148,31 +148,24 @@ template <class T>
 class Packed {
  public:
   Packed() = default;
-  explicit Packed(std::span<const T> values) {
+  explicit Packed(std::span<const T> values) : size_(values.size()) {
+    std::string bytes;
     if constexpr (kFixedWidth<T>) {
-      append_encoded({reinterpret_cast<const char*>(values.data()), values.size_bytes()},
-                     values.size());
+      bytes.assign(reinterpret_cast<const char*>(values.data()), values.size_bytes());
     } else {
-      for (const T value : values) append(value);
+      for (const T value : values) append_varint(bytes, to_varint(value));
     }
+    bytes_ = std::move(bytes);
   }
-  static Packed borrow(std::span<const T> values) requires(kFixedWidth<T>) {
+  static Packed borrow(std::span<const T> values)
+    requires(kFixedWidth<T>)
+  {
     return borrow_encoded({reinterpret_cast<const char*>(values.data()), values.size_bytes()},
                           values.size());
   }
 
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
-
-  void append(T value) {
-    std::string bytes;
-    if constexpr (kFixedWidth<T>) {
-      bytes.assign(reinterpret_cast<const char*>(&value), sizeof(T));
-    } else {
-      append_varint(bytes, to_varint(value));
-    }
-    append_encoded(bytes, 1);
-  }
 
   // Writes the size() numbers to `out`, converted to its type.
   template <class Out>

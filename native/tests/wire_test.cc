@@ -280,7 +280,7 @@ TEST_CASE("wire: packed numbers made here") {
   CHECK(narrow == std::vector<uint8_t>{0, 255, 44});
 
   auto grown = borrowed;
-  grown.append(4);
+  grown.append_encoded(fixed(4), 1);
   CHECK(grown.values() == std::vector<float>{1.5f, -2, 4});
   CHECK(borrowed.values() == values);
 }
