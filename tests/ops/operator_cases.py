@@ -1,0 +1,696 @@
+"""What the harness tests each operator with: one line per operator and set of arguments."""
+
+import math
+
+import numpy as np
+
+from caffe2.testing import (
+    Bad,
+    Case,
+    Integers,
+    Normal,
+    Uniform,
+    any_shape,
+    anything,
+    distinct,
+    exactly,
+    floats,
+    integers,
+    labels,
+    like,
+    probabilities,
+    result_of,
+)
+
+F4, I4, I8 = np.float32, np.int32, np.int64
+TEXTS = exactly(np.array([b"a", b"", b"\xff\x00z"], dtype=object))
+BATCH = {"N": (2, 0, 1)}
+MATRIX = {"N": (7, 1, 0, 33), "K": (15, 1, 33, 0), "M": (17, 1, 7)}
+
+# Operators whose contract needs a test of its own, and the name of that test.
+SPECIAL = {"CreateMutex": "test_mutex", "AtomicIter": "test_mutex"}
+
+
+def conv(title, x, w, *, bias=True, sizes=None, bad=(), tolerance=1e-5, **args):
+    """Conv and its gradient for the same data."""
+    channels = len(x) - 1 if args.get("order") == "NHWC" else 1
+    inputs = {"X": floats(*x), "filter": floats(*w)}
+    # A longer image fits as well; more channels do not.
+    common = {
+        "title": title,
+        "sizes": {**BATCH, **(sizes or {})},
+        "mismatch": {"X": channels},
+        "tolerance": tolerance,
+    }
+    biased = {"bias": floats(w[0])} if bias else {}
+    no_bias = {} if bias else {"no_bias": 1}
+    return [
+        Case("Conv", args=args, bad=bad, **common, **inputs, **biased),
+        Case(
+            "ConvGradient",
+            args={**args, **no_bias},
+            outputs=3 if bias else 2,
+            **common,
+            **inputs,
+            dY=result_of("Conv", "X", "filter", **args),
+        ),
+    ]
+
+
+def pool(type, title, x, *, bad=(), **args):
+    """MaxPool or AveragePool and its gradient for the same data."""
+    common = {"title": title, "args": args, "sizes": BATCH}
+    y = result_of(type, "X", **args)
+    return [
+        Case(type, bad=bad, **common, X=distinct(*x)),
+        Case(
+            f"{type}Gradient",
+            **common,
+            mismatch={"X": None},
+            X=distinct(*x),
+            Y=y,
+            dY=like("Y"),
+        ),
+    ]
+
+
+def both_pools(title, x, *, bad=(), **args):
+    return [*pool("MaxPool", title, x, bad=bad, **args), *pool("AveragePool", title, x, **args)]
+
+
+def rate(policy, title="", **args):
+    return Case(
+        "LearningRate",
+        title=policy + title,
+        args={"policy": policy, "base_lr": 0.5, **args},
+        input=integers("I", low=0, high=40),
+        sizes={"I": (1,) * 12},
+        bad=[
+            Bad("two iterations", {"input": I8([1, 2])}),
+            Bad("a negative iteration", {"input": I8([-1])}),
+        ],
+    )
+
+
+def cast(to, low=-250, high=250):
+    return Case(
+        "Cast",
+        title=f"to={to}",
+        args={"to": to},
+        gradient=False,
+        X=floats(any_shape, low=low, high=high),
+    )
+
+
+ACTIVATION = [
+    Case("Relu", X=floats(any_shape, away=0.1)),
+    Case("ReluGradient", Y=floats(any_shape, away=0.1), dY=floats(any_shape)),
+    Case("Sigmoid", X=floats(any_shape, low=-9, high=9)),
+    Case("SigmoidGradient", Y=floats(any_shape, low=0), dY=floats(any_shape)),
+    Case("Tanh", input=floats(any_shape, low=-5, high=5)),
+    Case("TanhGradient", Y=floats(any_shape), dY=floats(any_shape)),
+    Case(
+        "Softmax",
+        X=floats("N", "C", low=-9, high=9),
+        bad=[
+            Bad("a scalar", {"X": F4(1)}),
+            Bad("axis=2 of 2", args={"axis": 2}),
+            Bad("axis=-3 of 2", args={"axis": -3}),
+        ],
+    ),
+    Case("Softmax", title="axis=0", args={"axis": 0}, X=floats("C")),
+    Case("Softmax", title="axis=2", args={"axis": 2}, X=floats("N", 3, "C", low=-90, high=90)),
+    Case("Softmax", title="axis=-1", args={"axis": -1}, X=floats("N", 3, "C")),
+    Case("Softmax", title="flat", X=floats("N", 3, "C")),
+    Case("SoftmaxGradient", Y=probabilities("N", "C"), dY=floats("N", "C")),
+    Case(
+        "SoftmaxGradient",
+        title="axis=2",
+        args={"axis": 2},
+        Y=probabilities("N", 3, "C"),
+        dY=floats("N", 3, "C"),
+    ),
+]
+
+MATRICES = [
+    Case("FC", sizes=MATRIX, X=floats("N", "K"), W=floats("M", "K"), b=floats("M")),
+    Case(
+        "FC",
+        title="axis=2",
+        args={"axis": 2, "axis_w": 2},
+        X=floats("N", 3, "K"),
+        W=floats("M", 2, "K"),
+        b=exactly(np.linspace(-1, 1, 6), F4),
+        sizes={"M": (3,)},
+    ),
+    Case("FC", title="flat", X=floats("N", 3, 5), W=floats("M", 15, 1, 1), b=floats("M")),
+    Case(
+        "FC",
+        title="axis=-1",
+        args={"axis": -1},
+        X=floats("N", 3, 5),
+        W=floats("M", 5),
+        b=floats("M"),
+        bad=[Bad("axis out of range", args={"axis": 3}), Bad("2-d b", {"b": np.ones((3, 1), F4)})],
+    ),
+    Case(
+        "FCGradient",
+        outputs=3,
+        sizes=MATRIX,
+        X=floats("N", "K"),
+        W=floats("M", "K"),
+        dY=floats("N", "M"),
+    ),
+    Case("FCGradient", title="no dX", X=floats("N", 5), W=floats("M", 5), dY=floats("N", "M")),
+    Case(
+        "FCGradient",
+        title="axis=2",
+        args={"axis": 2},
+        outputs=3,
+        X=floats("N", 3, "K"),
+        W=floats("M", "K"),
+        dY=floats("N", 3, "M"),
+    ),
+    Case("MatMul", sizes=MATRIX, A=floats("N", "K"), B=floats("K", "M"), mismatch={"B": 0}),
+    Case(
+        "MatMul",
+        title="A^T",
+        args={"trans_a": 1},
+        A=floats("K", "N"),
+        B=floats("K", "M"),
+        mismatch={"A": 0, "B": 0},
+    ),
+    Case("MatMul", title="B^T", args={"trans_b": 1}, A=floats("N", "K"), B=floats("M", "K")),
+    Case(
+        "MatMul",
+        title="A^T B^T",
+        args={"trans_a": 1, "trans_b": 1},
+        A=floats("K", "N"),
+        B=floats("M", "K"),
+        mismatch={"A": 0},
+    ),
+    Case(
+        "MatMul",
+        title="axes",
+        args={"axis_a": 2, "axis_b": 2},
+        A=floats("N", 2, 6),
+        B=floats(2, 3, "M"),
+        mismatch={"B": 0},
+    ),
+    Case(
+        "MatMul",
+        title="like",
+        A=floats(4, "K"),
+        B=floats("K", 3),
+        like=floats(2, 6),
+        mismatch={"B": 0},
+        gradient=False,
+        no_gradient=("like",),
+    ),
+]
+
+CONVOLUTION = [
+    *conv("3x3", ("N", "C", 5, 6), ("M", "C", 3, 3), kernel=3, sizes={"C": (3, 1, 8), "M": (4, 9)}),
+    *conv("pad", ("N", 3, 5, 7), ("M", 3, 3, 3), kernel=3, pad=1, sizes={"M": (5, 16)}),
+    *conv("stride", ("N", 3, 7, 8), (4, 3, 3, 3), kernel=3, stride=2, pad=1),
+    *conv(
+        "uneven",
+        ("N", 2, 7, 8),
+        (4, 2, 2, 3),
+        kernels=[2, 3],
+        strides=[3, 2],
+        pads=[1, 0, 2, 1],
+        dilations=[2, 1],
+    ),
+    *conv(
+        "sides",
+        ("N", 2, 6, 7),
+        (3, 2, 2, 3),
+        kernel_h=2,
+        kernel_w=3,
+        stride_h=1,
+        stride_w=2,
+        pad_t=1,
+        pad_l=0,
+        pad_b=0,
+        pad_r=2,
+        bad=[Bad("other kernel", args={"kernel_h": 3})],
+    ),
+    *conv("1x1", ("N", 5, 3, 4), (6, 5, 1, 1), kernel=1),
+    *conv("no bias", ("N", 2, 5, 5), (3, 2, 3, 3), bias=False, kernel=3),
+    *conv("dilation", ("N", 2, 7, 7), (3, 2, 3, 3), kernel=3, dilation=2, pad=2),
+    *conv("group", ("N", 6, 5, 5), (4, 3, 3, 3), kernel=3, group=2),
+    *conv("depthwise", ("N", 4, 5, 5), (4, 1, 3, 3), kernel=3, pad=1, group=4),
+    *conv("same", ("N", 2, 6, 7), (3, 2, 3, 3), kernel=3, stride=2, legacy_pad=2),
+    *conv("valid", ("N", 2, 6, 7), (3, 2, 3, 3), kernel=3, stride=2, legacy_pad=1),
+    *conv("caffe", ("N", 2, 6, 7), (3, 2, 3, 3), kernel=3, stride=2, legacy_pad=3),
+    *conv("NHWC", ("N", 5, 6, 3), (4, 3, 3, 3), kernel=3, pad=1, order="NHWC"),
+    *conv("NHWC group", ("N", 5, 6, 4), (6, 3, 3, 2), kernel=3, group=2, order="NHWC"),
+    *conv("1-d", ("N", 2, 9), (3, 2, 3), kernels=[3], strides=[2], pads=[1, 2]),
+    *conv("3-d", ("N", 2, 4, 5, 4), (3, 2, 2, 3, 2), kernels=[2, 3, 2], strides=[1, 2, 1]),
+]
+CONVOLUTION[0].bad += (
+    Bad("a kernel that does not fit", {"X": np.ones((1, 1, 2, 6), F4)}),
+    Bad("no kernel", args={"kernels": [3, 3, 3]}),
+    Bad("a kernel unlike the filter", args={"kernel": 2}),
+    Bad("an empty image", {"X": np.ones((1, 1, 0, 6), F4)}),
+    Bad("a flat image", {"X": np.ones((1, 1, 6), F4)}),
+    Bad("half of the pads", args={"pad_t": 1}),
+    Bad("legacy_pad and pad", args={"legacy_pad": 2, "pad": 1}),
+    Bad("a group that does not fit", args={"group": 3}),
+)
+
+POOLING = [
+    *both_pools("2x2", ("N", 3, 6, 7), kernel=2, stride=2),
+    *both_pools("3x3", ("N", 3, 7, 8), kernel=3, stride=2, pad=1),
+    *both_pools("overlap", ("N", 2, 5, 6), kernels=[2, 3], strides=[2, 1], pads=[1, 0, 0, 2]),
+    *both_pools("global", ("N", 3, 4, 5), global_pooling=1, bad=[Bad("pad", args={"pad": 1})]),
+    *both_pools("caffe", ("N", 2, 7, 6), kernel=2, stride=2, legacy_pad=3),
+    *both_pools("same", ("N", 2, 7, 6), kernel=2, stride=2, legacy_pad=2),
+    *both_pools("NHWC", ("N", 5, 6, 3), kernel=2, order="NHWC"),
+    *both_pools("1-d", ("N", 3, 9), kernels=[3], strides=[2]),
+    *both_pools("3-d", ("N", 2, 4, 3, 4), kernels=[2, 2, 2], strides=[1, 1, 2]),
+    *pool("AveragePool", "count", ("N", 2, 5, 5), kernel=3, stride=2, pad=1, count_include_pad=1),
+]
+POOLING[0].bad += (
+    Bad("no kernel", args={"kernels": [2]}),
+    Bad("pads as large as the kernel", args={"pad": 2}),
+    Bad("a window beyond the data", {"X": np.ones((1, 1, 5, 5), F4)},
+        {"kernel": 1, "stride": 3, "legacy_pad": 3}),
+    Bad("dilation", args={"dilation": 2}),
+    Bad("no spatial axis", {"X": np.ones((2, 3), F4)}),
+)  # fmt: skip
+
+LOSS = [
+    Case(
+        "LabelCrossEntropy",
+        X=probabilities("N", "C"),
+        label=labels("N", classes="C"),
+        mismatch={"X": 0},
+        bad=[
+            Bad("a label too large", {"label": I4([0, 3])}),
+            Bad("a negative label", {"label": I4([0, -1])}),
+            Bad("flat labels", {"label": I4([[0, 1]])}),
+        ],
+    ),
+    Case(
+        "LabelCrossEntropy",
+        title="4-d",
+        X=probabilities("N", 2, 1, 3),
+        label=labels("N", 1, classes=3),
+        mismatch={"X": 0},
+    ),
+    Case(
+        "LabelCrossEntropy",
+        title="1-d",
+        X=probabilities(5),
+        label=labels(1, classes=5),
+        mismatch={"X": None},
+    ),
+    Case(
+        "LabelCrossEntropyGradient",
+        X=probabilities("N", "C"),
+        label=labels("N", classes="C"),
+        dY=floats("N"),
+        mismatch={"X": 0},
+        bad=[Bad("a label too large", {"label": I4([0, 3])})],
+    ),
+    Case("AveragedLoss", input=floats(any_shape)),
+    Case("AveragedLossGradient", X=floats(any_shape), dY=floats(1), mismatch={"X": None}),
+    Case(
+        "AveragedLossGradient",
+        title="scalar",
+        X=floats(any_shape),
+        dY=exactly(1.5, F4),
+        mismatch={"X": None},
+    ),
+    Case(
+        "SoftmaxWithLoss",
+        loss=1,
+        logits=floats("N", "C", low=-9, high=9),
+        labels=labels("N", classes="C"),
+        mismatch={"logits": 0},
+        bad=[
+            Bad("a label too large", {"labels": I4([0, 3])}),
+            Bad("a negative label", {"labels": I4([-1, 0])}),
+            Bad("floats as labels", {"labels": F4([0, 1])}),
+            Bad("axis=2 of 2", args={"axis": 2}),
+        ],
+    ),
+    Case(
+        "SoftmaxWithLoss",
+        title="weights",
+        args={"scale": 2.5},
+        loss=1,
+        no_gradient=["weight_tensor"],
+        logits=floats("N", 2, 3),
+        labels=labels("N", 1, classes=6),
+        weight_tensor=floats("N", low=0.5, high=2),
+        mismatch={"logits": 0},
+    ),
+    Case(
+        "SoftmaxWithLoss",
+        title="probabilities",
+        args={"label_prob": 1, "axis": 2},
+        loss=1,
+        no_gradient=["labels"],
+        logits=floats("N", 2, "C"),
+        labels=probabilities("N", 2, "C"),
+        bad=[
+            Bad("sums unlike 1", {"labels": np.full((2, 2, 3), 0.5, F4)}),
+            Bad("negative ones", {"labels": np.tile(F4([1.5, -0.5, 0]), (2, 2, 1))}),
+            Bad("class numbers", {"labels": np.ones((2, 2, 3), I4)}),
+        ],
+    ),
+    Case(
+        "SoftmaxWithLossGradient",
+        logits=floats("N", "C"),
+        labels=labels("N", classes="C"),
+        weight_tensor_or_softmax=probabilities("N", "C"),
+        softmax_or_loss_grad=floats(1),
+        mismatch={"logits": 0},
+        bad=[Bad("a label too large", {"labels": I4([0, 3])})],
+    ),
+    Case(
+        "SoftmaxWithLossGradient",
+        title="weights",
+        args={"scale": 3.0},
+        logits=floats("N", "C"),
+        labels=labels("N", classes="C"),
+        weight_tensor_or_softmax=floats("N", low=0.5, high=2),
+        softmax_or_loss_grad=probabilities("N", "C"),
+        loss_grad=exactly(1.5, F4),
+        mismatch={"logits": 0},
+    ),
+    Case(
+        "SoftmaxWithLossGradient",
+        title="probabilities",
+        args={"label_prob": 1},
+        logits=floats("N", "C"),
+        labels=probabilities("N", "C"),
+        weight_tensor_or_softmax=probabilities("N", "C"),
+        softmax_or_loss_grad=floats(1),
+    ),
+    Case(
+        "Accuracy",
+        predictions=distinct("N", "C"),
+        labels=labels("N", classes="C"),
+        mismatch={"predictions": 0},
+        bad=[
+            Bad("a label too large", {"labels": I4([0, 3])}),
+            Bad("a negative label", {"labels": I4([0, -1])}),
+        ],
+    ),
+    Case(
+        "Accuracy",
+        title="ties",
+        args={"top_k": 2},
+        predictions=integers("N", 5, low=0, high=2, dtype="f4"),
+        labels=labels("N", classes=5),
+        mismatch={"predictions": 0},
+    ),
+]
+
+ARITHMETIC = [
+    Case("Sum", A=[floats(any_shape)]),
+    Case(
+        "Sum",
+        title="3",
+        A=[floats(any_shape)] * 3,
+        bad=[Bad("another type", {"A_1": np.ones((2, 3), I4)})],
+    ),
+    Case("Sum", title="double", A=[floats(any_shape, dtype="f8")] * 2),
+    Case("Sum", title="int32", A=[integers(any_shape, dtype="i4")] * 2),
+    Case("Sum", title="int64", A=[integers(any_shape, low=-(2**62), high=2**62)] * 2),
+    Case(
+        "WeightedSum",
+        no_gradient=["X_1", "X_3"],
+        X=[floats(any_shape), floats(1), floats(any_shape), exactly(0.5, F4)],
+        bad=[Bad("a tensor without weight", {"X_4": np.ones((2, 3), F4)})],
+    ),
+    Case("WeightedSum", title="1", no_gradient=["X_1"], X=[floats(any_shape), floats(1)],
+         mismatch={"X": None}),
+    Case(
+        "WeightedSum",
+        title="grad_on_w",
+        args={"grad_on_w": 1},
+        X=[floats(any_shape), floats(1), floats(any_shape), floats(1)],
+    ),
+    Case(
+        "WeightedSumGradient",
+        outputs=2,
+        dY=floats(any_shape),
+        X=[floats(any_shape), floats(1), floats(any_shape), floats(1)],
+        bad=[Bad("too many outputs", outputs=3)],
+    ),
+    Case(
+        "WeightedSumGradient",
+        title="grad_on_w",
+        args={"grad_on_w": 1},
+        outputs=4,
+        dY=floats(any_shape),
+        X=[floats(any_shape), floats(1), floats(any_shape), floats(1)],
+        bad=[Bad("too few outputs", outputs=3)],
+    ),
+    Case("Scale", args={"scale": -2.5}, X=floats(any_shape)),
+    Case("Scale", title="double", args={"scale": 0.1}, X=floats(any_shape, dtype="f8")),
+    Case("Scale", title="default", X=floats(any_shape)),
+    Case("Copy", input=anything(any_shape)),
+    Case("Copy", title="strings", gradient=False, input=TEXTS),
+    Case(
+        "CopyOnDeviceLike",
+        input=anything(any_shape),
+        dst=floats(2),
+        mismatch={"input": None, "dst": None},
+    ),
+    Case("StopGradient", input=anything(any_shape)),
+    *(cast(to) for to in (1, 2, 5, 7, 8, 9, 10, 13, "double", "INT64")),
+    cast(6, low=0),
+    Case("Cast", title="gradient", args={"to": 13, "from_type": 1}, X=floats(any_shape)),
+    Case(
+        "Cast",
+        title="limits",
+        args={"to": 2},
+        gradient=False,
+        X=exactly([math.nan, math.inf, -math.inf, 1e20, -3e9, -1.9, 2147483520.0], F4),
+        bad=[Bad("no such type", args={"to": to}) for to in (0, 3, 4, 11, 12, 99, "foo", -1)],
+    ),
+    Case("Cast", title="int64 to int8", args={"to": 7}, gradient=False, X=integers(any_shape)),
+    Case("Cast", title="int32 to float", args={"to": 1}, gradient=False,
+         X=integers(any_shape, low=-(2**30), high=2**30, dtype="i4")),
+    Case("Cast", title="int64 to bool", args={"to": 5}, gradient=False,
+         X=integers(any_shape, low=-1, high=1)),
+    Case("Cast", title="bool to float", args={"to": 1}, gradient=False,
+         X=integers(any_shape, low=0, high=1, dtype=bool)),
+    Case("Cast", title="uint8 to float", args={"to": 1}, gradient=False,
+         X=integers(any_shape, low=0, high=255, dtype="u1")),
+]  # fmt: skip
+
+RESHAPING = [
+    Case("Flatten", X=anything("N", 3, "C"), bad=[Bad("axis=4 of 3", args={"axis": 4})]),
+    Case("Flatten", title="axis=0", args={"axis": 0}, X=anything(any_shape)),
+    Case("Flatten", title="axis=3", args={"axis": 3}, X=anything("N", 3, "C")),
+    Case("Flatten", title="strings", gradient=False, X=TEXTS),
+    Case("ResizeLike", data=anything("N", 6), shape_tensor=floats("N", 2, 3)),
+    Case(
+        "Reshape",
+        args={"shape": [0, 2, -1]},
+        data=anything("N", 6),
+        bad=[
+            Bad("two unknown dimensions", args={"shape": [-1, -1]}),
+            Bad("another size", args={"shape": [5]}),
+            Bad("a size that does not divide", args={"shape": [5, -1]}),
+            Bad("shape twice", {"new_shape": I8([6, 2])}),
+        ],
+    ),
+    Case("Reshape", title="scalar", args={"shape": []}, data=anything(1, 1)),
+    Case("Reshape", title="strings", args={"shape": [-1, 1]}, gradient=False, data=TEXTS),
+    Case(
+        "Reshape",
+        title="new_shape",
+        data=floats(2, 6),
+        new_shape=exactly([3, -1], I8),
+        bad=[
+            Bad("2-d new_shape", {"new_shape": I8([[3, 4]])}),
+            Bad("empty new_shape", {"new_shape": I8([])}),
+            Bad("new_shape of another size", {"new_shape": I8([5, 2])}),
+            Bad("a negative new_shape", {"new_shape": I8([-3, -4])}),
+            Bad("shape twice", args={"shape": [12]}),
+        ],
+    ),
+    Case("Reshape", title="int32", data=floats(2, 6), new_shape=exactly([0, 3, 2], I4)),
+]
+
+
+def given(type, values, shape=(2, 3), **args):
+    wrong = Bad("too few values", args={"values": list(values)[:-1]})
+    args = {"shape": list(shape), "values": list(values), **args}
+    return Case(type, title="-".join(f"{k}={v}" for k, v in args.items()), args=args, bad=[wrong])
+
+
+def constant(bad=(), **args):
+    title = "-".join(f"{k}={v}" for k, v in args.items())
+    return Case("ConstantFill", title=title, args={"shape": [3, 5], **args}, bad=bad)
+
+
+FILL = [
+    constant(value=1.5, bad=[
+        Bad("extra_shape without input", args={"extra_shape": [2]}),
+        Bad("input_as_shape without input", args={"input_as_shape": 1}),
+        Bad("shape and input", {"X": F4([1])}),
+        *(Bad("no such type", args={"dtype": dtype}) for dtype in (0, 3, 11, 12, 14, 99)),
+        Bad("text as a number", args={"value": "abc"}),
+        Bad("a fraction as an integer", args={"dtype": 10}),
+    ]),
+    constant(),
+    constant(value=7),
+    constant(value=7.0, shape=[]),
+    constant(value=2.0, shape=[0, 4]),
+    *(constant(value=1, dtype=dtype) for dtype in (1, 2, 5, 6, 7, 8, 9, 10, 13)),
+    constant(value="abc", dtype=4),
+    constant(dtype=4),
+    constant(value=255, dtype=6, bad=[
+        Bad("too large", args={"value": 256}), Bad("negative", args={"value": -1}),
+    ]),
+    Case("ConstantFill", title="X", args={"value": 2.5}, X=anything(any_shape)),
+    Case("ConstantFill", title="extra_shape", args={"value": 2, "extra_shape": [2, 1]},
+         X=anything(any_shape)),
+    Case("ConstantFill", title="input_as_shape", args={"input_as_shape": 1, "extra_shape": [2]},
+         X=exactly([2, 3], I8),
+         bad=[Bad("int32", {"X": I4([2, 3])}), Bad("2-d", {"X": I8([[2, 3]])}),
+              Bad("a negative dimension", {"X": I8([2, -3])}), Bad("a scalar", {"X": I8(2)})]),
+    Case("ConstantFill", title="value", X=floats(any_shape), value=floats(1), mismatch={"X": None},
+         bad=[Bad("another type", {"value": I8([1])})]),
+    given("GivenTensorFill", [1.5, -2, 3, 0, 1e30, 6]),
+    given("GivenTensorFill", [1, 2, 3, 4, 5, 6], dtype=10),
+    given("GivenTensorFill", [1, 0, 2], [3], dtype=5),
+    given("GivenTensorFill", ["a", "bc"], [2], dtype=4),
+    given("GivenTensorDoubleFill", [0.1, 2], [2]),
+    given("GivenTensorIntFill", [1, -(2**31)], [2, 1]),
+    given("GivenTensorInt64Fill", [1, 2**40], [1, 2]),
+    given("GivenTensorBoolFill", [1, 0, 1], [3]),
+    given("GivenTensorStringFill", ["a", "", "bc"], [3]),
+    Case("GivenTensorFill", title="input", args={"values": [1.0, 2, 3, 4, 5, 6]},
+         input=floats(2, 3)),
+]  # fmt: skip
+
+
+def random(type, distribution, args=None, **inputs):
+    """A filler with enough values to know their distribution; also when it takes X's shape."""
+    args = dict(args or {})
+    title = "-".join([*(f"{key}={value}" for key, value in args.items()), *inputs])
+    if not inputs:
+        args["shape"] = [40, 5, 10, 5]
+    return Case(type, title=title, distribution=distribution, args=args,
+                mismatch={"shape": None}, **inputs)  # fmt: skip
+
+
+XAVIER, MSRA = math.sqrt(3 / 250), math.sqrt(2 / (40 * 10 * 5))
+SHAPE = exactly([40, 5, 10, 5], I8)
+RANDOM = [
+    random("GaussianFill", Normal(0, 1)),
+    random("GaussianFill", Normal(-3, 0.25), {"mean": -3.0, "std": 0.25}),
+    random("UniformFill", Uniform(0, 1)),
+    random("UniformFill", Uniform(-2, 5), {"min": -2.0, "max": 5.0}),
+    random("UniformFill", Uniform(2, 3), {"input_as_shape": 1}, shape=SHAPE,
+           min=exactly([2], F4), max=exactly([3], F4)),
+    random("UniformIntFill", Integers(0, 1)),
+    random("UniformIntFill", Integers(-5, 4), {"min": -5, "max": 4}),
+    random("UniformIntFill", Integers(2, 4), shape=floats(50, 100), min=exactly([2], I4),
+           max=exactly([4], I4)),
+    random("XavierFill", Uniform(-XAVIER, XAVIER)),
+    random("XavierFill", Uniform(-XAVIER, XAVIER), input=floats(40, 5, 10, 5)),
+    random("MSRAFill", Normal(0, MSRA)),
+    random("MSRAFill", Normal(0, MSRA), {"input_as_shape": 1}, input=SHAPE),
+]  # fmt: skip
+RANDOM[2].bad += (
+    Bad("min above max", args={"min": 2.0}),
+    Bad("min without max", {"shape": F4([1]), "min": F4([1])}, {"shape": []}),
+)
+RANDOM[4].bad += (
+    Bad("min above max", {"min": F4([4])}),
+    Bad("two min", {"min": F4([1, 2])}),
+    Bad("int32 shape", {"shape": I4([2])}),
+)
+RANDOM[8].bad += (Bad("a scalar", args={"shape": []}),)
+RANDOM[10].bad += (Bad("one dimension", args={"shape": [5]}),)
+
+SGD = [
+    Case(
+        "Iter",
+        iter=exactly([41], I8),
+        bad=[
+            Bad("two counters", {"iter": I8([1, 2])}),
+            Bad("a negative counter", {"iter": I8([-1])}),
+            Bad("a full counter", {"iter": I8([2**63 - 1])}),
+        ],
+    ),
+    Case("Iter", title="scalar", iter=exactly(0, I8)),
+    rate("fixed"),
+    rate("step", stepsize=10, gamma=0.5),
+    rate("exp", gamma=0.9),
+    rate("inv", gamma=0.9, power=2.0),
+    rate("poly", power=2.0, max_iter=20),
+    rate("linearWarmup", start_multiplier=0.1, num_iter=10),
+    rate("constantWarmup", multiplier=0.5, num_iter=10),
+    rate("alter", " first", active_first=1, active_period=2, inactive_period=3),
+    rate("alter", " last", active_first=0, active_period=2, inactive_period=3),
+    rate("hill", num_iter=10, start_multiplier=0.1, gamma=0.9, power=0.5, end_multiplier=0.2),
+    rate("gate", multiplier_1=2.0, multiplier_2=0.5, num_iter=10),
+    rate("gate", " default", num_iter=10),
+    rate("slope", multiplier_1=2.0, multiplier_2=0.5, num_iter_1=10, num_iter_2=20),
+    rate("cyclical", max_lr=0.8, stepsize=10, decay=0.9),
+    rate("cosine", max_lr=0.8, period=10, lr_shrink=0.9),
+    rate("cosine", " longer", max_lr=0.8, min_lr=0.2, period=10, t_mult=2.0, lr_shrink=0.9),
+    rate("constantThenLinearWarmup", constant_warmup_num_iter=5, linear_warmup_num_iter=10),
+    rate(
+        "compositeCyclical",
+        start_warmup_multiplier=0.2,
+        constant_warmup_num_iter=5,
+        linear_warmup_num_iter=5,
+        cyclical_max_lr=0.8,
+        cyclical_step_size=10,
+        cyclical_decay=0.9,
+    ),
+    rate(
+        "compositeCosine",
+        constant_warmup_num_iter=5,
+        linear_warmup_num_iter=5,
+        cosine_period=10,
+        cosine_t_mult=2.0,
+    ),
+    *(
+        Case(
+            type,
+            title=title,
+            args=args,
+            grad=floats(any_shape),
+            moment=floats(any_shape),
+            lr=floats(1),
+            **more,
+        )
+        for type, more in (
+            ("MomentumSGD", {}),
+            ("MomentumSGDUpdate", {"param": floats(any_shape)}),
+        )
+        for title, args in (
+            ("", {"momentum": 0.9}),
+            ("nesterov", {"momentum": 0.9, "nesterov": 1}),
+            ("default", {}),
+        )
+    ),
+]
+SGD[3].bad += (Bad("no stepsize", args={"policy": "poly"}),)
+
+CASES = [
+    *ACTIVATION,
+    *MATRICES,
+    *CONVOLUTION,
+    *POOLING,
+    *LOSS,
+    *ARITHMETIC,
+    *RESHAPING,
+    *FILL,
+    *RANDOM,
+    *SGD,
+]
