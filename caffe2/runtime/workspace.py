@@ -170,9 +170,9 @@ def ResetWorkspace(root_folder: str | None = None) -> bool:
 def FeedBlob(name: Any, arr: Any, device_option: Any = None) -> bool:
     """Writes a copy of `arr` to a blob, which is made where missing.
 
-    arr: an array of bool, (u)int8, (u)int16, int32, int64, float16, float32 or float64; a number
-    or list (floats become float32, integers int64); a TensorProto; or a str or bytes, which is
-    kept as one string.  EngineError for other element types.
+    arr: an array of bool, (u)int8, (u)int16, int32, int64, float16, float32, float64, str or bytes
+    (str as UTF-8); a number or list (floats become float32, integers int64); a TensorProto; or a
+    str or bytes, which is kept as one string.  TypeError or EngineError for other element types.
     """
     blob = StringifyBlobName(name)
     if isinstance(arr, str):
@@ -186,7 +186,11 @@ def FeedBlob(name: Any, arr: Any, device_option: Any = None) -> bool:
         return True
     if device_option is not None and device_option.device_type != caffe2_pb2.PROTO_CPU:
         _log.info("blob '%s' was fed for another device; it is kept on the CPU", blob)
-    current().feed(blob, _as_array(arr, blob))
+    array = _as_array(arr, blob)
+    if array.dtype.hasobject:
+        current().feed_strings(blob, array)
+    else:
+        current().feed(blob, array)
     return True
 
 
@@ -194,16 +198,25 @@ def _as_array(value: Any, blob: str) -> npt.NDArray[Any]:
     array = np.asarray(value)
     if not isinstance(value, (np.ndarray, np.generic)) and array.dtype == np.float64:
         array = array.astype(np.float32)
-    if array.dtype.hasobject or array.dtype.kind not in "biuf":
-        raise TypeError(
-            f"blob '{blob}' was fed {type(value).__name__} of element type {array.dtype}; "
-            "arrays of numbers or bool, a str or bytes are allowed"
-        )
-    return array.astype(array.dtype.newbyteorder("="), order="C", copy=False)
+    if array.dtype.kind in "SU" or (array.dtype.hasobject and array.size):
+        items = [item.encode() if isinstance(item, str) else item for item in array.flat]
+        if all(isinstance(item, bytes) for item in items):
+            strings = np.empty(array.shape, dtype=object)
+            strings.flat = items
+            return strings
+    elif array.dtype.kind in "biuf":
+        return array.astype(array.dtype.newbyteorder("="), order="C", copy=False)
+    raise TypeError(
+        f"blob '{blob}' was fed {type(value).__name__} of element type {array.dtype}; "
+        "arrays of numbers, bool, str or bytes, a str or bytes are allowed"
+    )
 
 
 def FetchBlob(name: Any) -> Any:
-    """A copy of a blob: an array, or bytes for a string.  EngineError when there is none."""
+    """A copy of a blob: an array (of bytes objects for strings), or bytes for a single string.
+
+    EngineError when there is none.
+    """
     return current().fetch(StringifyBlobName(name))
 
 

@@ -6,6 +6,8 @@
 
 namespace caffe2::bindings {
 
+using namespace nb::literals;
+
 namespace {
 
 nb::dlpack::dtype dlpack_type(DataType type) {
@@ -52,7 +54,7 @@ DataType data_type(nb::dlpack::dtype dtype) {
   for (int i = 1; i <= static_cast<int>(DataType::kDouble); i++) {
     const auto type = static_cast<DataType>(i);
     // uint8 arrays become UINT8 tensors; BYTE is what old files call the same thing.
-    if (type_size(type) == 0 || type == DataType::kByte) continue;
+    if (type_size(type) == 0 || type == DataType::kByte || type == DataType::kString) continue;
     if (dlpack_type(type) == dtype) return type;
   }
   fail(Code::kInvalidArgument, "arrays of this element type cannot become tensors; allowed are "
@@ -69,14 +71,45 @@ Tensor to_tensor(const InputArray& array, Engine& engine, const Tensor* reuse) {
   const DataType type = data_type(array.dtype());
   const Shape shape = shape_of(array);
   const size_t bytes = Tensor::bytes_for(shape, type);
-  Tensor tensor = reuse != nullptr && reuse->storage()->bytes() >= bytes
+  Tensor tensor = reuse != nullptr && reuse->storage()->fits(bytes, type)
                       ? Tensor(reuse->storage(), shape, type)
                       : Tensor(engine.allocator(), shape, type);
   if (bytes > 0) std::memmove(tensor.raw_mutable_data(), array.data(), bytes);
   return tensor;
 }
 
+Tensor to_string_tensor(const nb::object& array, Engine& engine) {
+  Shape shape;
+  for (nb::handle dim : array.attr("shape")) shape.append(nb::cast<int64_t>(dim));
+  Tensor tensor(engine.allocator(), shape, DataType::kString);
+  std::string* out = tensor.mutable_data<std::string>();
+  for (nb::handle item : array.attr("flat")) {
+    const auto bytes = nb::cast<nb::bytes>(item);
+    *out++ = std::string(bytes.c_str(), bytes.size());
+  }
+  return tensor;
+}
+
+namespace {
+
+nb::object string_array(const Tensor& tensor) {
+  nb::list items;
+  const auto* strings = tensor.data<std::string>();
+  for (int64_t i = 0; i < tensor.size(); i++) {
+    items.append(nb::bytes(strings[i].data(), strings[i].size()));
+  }
+  nb::list shape;
+  for (const int64_t dim : tensor.shape()) shape.append(dim);
+  const nb::module_ numpy = nb::module_::import_("numpy");
+  nb::object array = numpy.attr("empty")(nb::tuple(shape), "dtype"_a = nb::str("O"));
+  if (tensor.size() > 0) array.attr("flat") = items;
+  return array;
+}
+
+}  // namespace
+
 nb::object to_array(const Tensor& tensor) {
+  if (tensor.type() == DataType::kString) return string_array(tensor);
   struct Buffer {
     std::unique_ptr<unsigned char[]> data;
   };

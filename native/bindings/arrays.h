@@ -20,7 +20,10 @@ Shape shape_of(const InputArray& array);
 // A copy of an array as a tensor of `engine`, in `reuse` where that is large enough.
 Tensor to_tensor(const InputArray& array, Engine& engine, const Tensor* reuse);
 
-// A new array with a copy of the tensor.
+// A NumPy array of bytes objects as a tensor of strings.
+Tensor to_string_tensor(const nb::object& array, Engine& engine);
+
+// A new array with a copy of the tensor; strings become bytes objects.
 nb::object to_array(const Tensor& tensor);
 // An array on the tensor's own memory, which stays alive as long as the array.
 nb::object view_array(const Tensor& tensor);

@@ -123,6 +123,11 @@ void bind_workspace(nb::module_& m) {
            [](Workspace& w, const std::string& name, const nb::bytes& value) {
              w.create_blob(name)->set(std::make_shared<Text>(std::string(view(value))));
            })
+      .def("feed_strings",
+           [](Workspace& w, const std::string& name, const nb::object& array) {
+             Tensor tensor = to_string_tensor(array, w.engine());
+             w.create_blob(name)->set(std::move(tensor));
+           })
       .def("feed_object",
            [](Workspace& w, const std::string& name, nb::object value) {
              w.create_blob(name)->set(std::make_shared<PythonObject>(std::move(value)));

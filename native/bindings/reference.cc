@@ -1,6 +1,5 @@
 #include "bindings/reference.h"
 
-#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -41,18 +40,19 @@ class ReferenceOperator : public Operator {
     const nb::object result =
         callable_(nb::bytes(def_bytes_.data(), def_bytes_.size()), arrays,
                   nb::make_tuple(stream.seed, stream.op, stream.run));
-    std::vector<InputArray> found;
-    for (nb::handle item : result) found.push_back(nb::cast<InputArray>(item));
+    std::vector<Tensor> found;
+    for (nb::handle item : result) {
+      const bool strings = nb::cast<std::string>(item.attr("dtype").attr("kind")) == "O";
+      found.push_back(strings ? to_string_tensor(nb::borrow(item), engine())
+                              : to_tensor(nb::cast<InputArray>(item), engine(), nullptr));
+    }
     CAFFE2_ENFORCE(static_cast<int>(found.size()) == outputs(), "its reference body gave ",
                    found.size(), " outputs; declared are ", outputs());
     std::vector<Tensor*> tensors;
     for (int i = 0; i < outputs(); i++) {
-      tensors.push_back(&output(i, shape_of(found[i]), data_type(found[i].dtype())));
+      tensors.push_back(&output(i, found[i].shape(), found[i].type()));
     }
-    for (int i = 0; i < outputs(); i++) {
-      const size_t bytes = tensors[i]->bytes();
-      if (bytes > 0) std::memmove(tensors[i]->raw_mutable_data(), found[i].data(), bytes);
-    }
+    for (int i = 0; i < outputs(); i++) tensors[i]->copy_from(found[i]);
   }
 
   nb::object callable_;

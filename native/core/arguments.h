@@ -22,9 +22,10 @@ class Arguments {
   std::string text(std::string_view name) const;
   std::vector<int64_t> integers(std::string_view name) const;
   std::vector<float> reals(std::string_view name) const;
+  // The message itself, for arguments of several kinds; nullptr when it was not given.
+  const Argument* given(std::string_view name) const;
 
  private:
-  const Argument* given(std::string_view name) const;
   const ArgumentSchema& declared(std::string_view name) const;
 
   const OperatorDef& def_;

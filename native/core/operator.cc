@@ -74,7 +74,7 @@ const Tensor& Operator::input(int i) const {
 Tensor& Operator::output(int i, const Shape& shape, DataType type) {
   Staged& staged = staged_[i];
   const Tensor* now = outputs_[i]->tensor();
-  if (now != nullptr && now->storage()->bytes() >= Tensor::bytes_for(shape, type)) {
+  if (now != nullptr && now->storage()->fits(Tensor::bytes_for(shape, type), type)) {
     staged.tensor = Tensor(now->storage(), shape, type);
   } else {
     staged.tensor = Tensor(engine_.allocator(), shape, type);

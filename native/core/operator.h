@@ -65,6 +65,8 @@ class Operator {
   // The tensor to write for output i. Its memory is that of the blob's present tensor where that
   // is large enough, so an in-place operator reads and writes the same bytes.
   Tensor& output(int i, const Shape& shape, DataType type);
+  // What output i holds before the run; nullptr when it is no tensor.
+  const Tensor* present_output(int i) const { return outputs_[i]->tensor(); }
   void output_object(int i, std::shared_ptr<Object> object);
 
   const Arguments& args() const { return args_; }

@@ -119,6 +119,10 @@ const char* kind_text(ArgumentKind kind) {
       return "a net";
     case ArgumentKind::kNets:
       return "a list of nets";
+    case ArgumentKind::kAny:
+      return "a number or a string";
+    case ArgumentKind::kAnys:
+      return "a list of numbers or of strings";
   }
   return "a value";
 }
@@ -148,6 +152,10 @@ bool has_kind(const Argument& arg, ArgumentKind kind) {
       return arg.n != nullptr;
     case ArgumentKind::kNets:
       return !arg.i && !arg.f && !arg.s;
+    case ArgumentKind::kAny:
+      return arg.i || arg.f || arg.s;
+    case ArgumentKind::kAnys:
+      return empty && no_ints + no_floats + no_strings >= 2;
   }
   return false;
 }

@@ -8,7 +8,21 @@ namespace caffe2 {
 
 struct OperatorDef;
 
-enum class ArgumentKind { kInt, kFloat, kBool, kString, kInts, kFloats, kStrings, kTensor, kNet, kNets };
+// kAny: an integer, a number or a string, as given; kAnys: a list of them.
+enum class ArgumentKind {
+  kInt,
+  kFloat,
+  kBool,
+  kString,
+  kInts,
+  kFloats,
+  kStrings,
+  kTensor,
+  kNet,
+  kNets,
+  kAny,
+  kAnys
+};
 enum class Kind { kPure, kRandom, kStateful, kControl, kIo };
 
 enum Touches : uint32_t { kTouchesFiles = 1, kTouchesNetwork = 2 };

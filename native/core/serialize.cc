@@ -1,5 +1,6 @@
 #include "core/serialize.h"
 
+#include <algorithm>
 #include <cstring>
 #include <span>
 #include <type_traits>
@@ -58,8 +59,12 @@ TensorProto to_proto(const Tensor& tensor) {
       proto.byte_data =
           wire::Bytes(std::string(static_cast<const char*>(tensor.raw_data()), tensor.bytes()));
       break;
+    case DataType::kString: {
+      const auto* strings = tensor.data<std::string>();
+      proto.string_data.assign(strings, strings + tensor.size());
+      break;
+    }
     case DataType::kFloat16:
-    case DataType::kString:
     case DataType::kUndefined:
       fail(Code::kUnsupported, "tensors of type ", type_name(tensor.type()), " cannot be saved");
   }
@@ -80,7 +85,8 @@ Tensor from_proto(const TensorProto& proto, Engine& engine) {
   // Checked before the allocation: a short file must not ask for much memory.
   const int64_t most = static_cast<int64_t>(
       proto.float_data.size() + proto.double_data.size() + proto.int32_data.size() +
-      proto.int64_data.size() + (proto.byte_data ? proto.byte_data->size() : 0));
+      proto.int64_data.size() + proto.string_data.size() +
+      (proto.byte_data ? proto.byte_data->size() : 0));
   CAFFE2_ENFORCE(shape.size() <= most, "a saved tensor of shape ", shape.text(), " holds only ",
                  most, " values");
   Tensor tensor(engine.allocator(), shape, type);
@@ -111,6 +117,13 @@ Tensor from_proto(const TensorProto& proto, Engine& engine) {
       break;
     case DataType::kInt16:
       copy_values<int16_t>(proto.int32_data, tensor);
+      break;
+    case DataType::kString:
+      CAFFE2_ENFORCE(static_cast<int64_t>(proto.string_data.size()) == tensor.size(),
+                     "a saved tensor of shape ", shape.text(), " holds ",
+                     proto.string_data.size(), " strings");
+      std::copy(proto.string_data.begin(), proto.string_data.end(),
+                tensor.mutable_data<std::string>());
       break;
     case DataType::kByte:
       CAFFE2_ENFORCE(proto.byte_data && proto.byte_data->size() == tensor.bytes(),

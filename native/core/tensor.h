@@ -19,13 +19,22 @@ class Storage {
         data_(allocator_->allocate(bytes)),
         bytes_(bytes),
         device_(device) {}
-  ~Storage() { allocator_->release(data_, bytes_); }
+  ~Storage() {
+    if (deleter_ != nullptr) deleter_(data_, bytes_);
+    allocator_->release(data_, bytes_);
+  }
+  // Memory full of empty strings, which end with it.
+  static std::shared_ptr<Storage> of_strings(std::shared_ptr<Allocator> allocator, size_t bytes);
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
 
   void* data() const { return data_; }
   size_t bytes() const { return bytes_; }
   Device device() const { return device_; }
+  // Whether a tensor of this size and type can live here.
+  bool fits(size_t bytes, DataType type) const {
+    return bytes_ >= bytes && holds_strings() == (type == DataType::kString);
+  }
 
   // Every write raises the version; what is derived from the content (packed weights) is kept
   // together with the version it was made from and never used at another one.
@@ -43,9 +52,12 @@ class Storage {
   }
 
  private:
+  bool holds_strings() const { return deleter_ != nullptr; }
+
   std::shared_ptr<Allocator> allocator_;
   void* data_;
   size_t bytes_;
+  void (*deleter_)(void* data, size_t bytes) = nullptr;
   Device device_;
   std::atomic<uint64_t> version_{0};
   std::atomic<int> views_{0};
@@ -54,15 +66,14 @@ class Storage {
 class Tensor {
  public:
   Tensor() = default;
-  Tensor(const std::shared_ptr<Allocator>& allocator, const Shape& shape, DataType type)
-      : Tensor(std::make_shared<Storage>(allocator, bytes_for(shape, type)), shape, type) {}
+  Tensor(const std::shared_ptr<Allocator>& allocator, const Shape& shape, DataType type);
   Tensor(std::shared_ptr<Storage> storage, const Shape& shape, DataType type)
       : storage_(std::move(storage)), shape_(shape), type_(type), size_(shape.size()) {}
 
   // Bytes that a tensor takes, checked for overflow.
   static size_t bytes_for(const Shape& shape, DataType type) {
     const size_t unit = type_size(type);
-    if (unit == 0) fail(Code::kUnsupported, "tensors of type ", type_name(type), " are unsupported");
+    if (unit == 0) fail(Code::kUnsupported, "there are no tensors of type ", type_name(type));
     return static_cast<size_t>(checked_multiply(shape.size(), static_cast<int64_t>(unit)));
   }
 
@@ -83,6 +94,9 @@ class Tensor {
     storage_->raise_version();
     return static_cast<T*>(typed(TypeOf<T>::value));
   }
+  // Copies all values from a tensor of the same type and number of elements.
+  void copy_from(const Tensor& other);
+
   const void* raw_data() const { return storage_->data(); }
   void* raw_mutable_data() {
     storage_->raise_version();

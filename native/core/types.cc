@@ -52,6 +52,7 @@ size_t type_size(DataType type) {
     case DataType::kDouble:
       return 8;
     case DataType::kString:
+      return sizeof(std::string);
     case DataType::kUndefined:
       break;
   }

@@ -28,7 +28,7 @@ enum class DataType : int32_t {
 };
 
 const char* type_name(DataType type);
-size_t type_size(DataType type);  // bytes per element; 0 for types without a fixed size
+size_t type_size(DataType type);  // bytes per element; 0 for kUndefined
 
 template <class T>
 struct TypeOf;
@@ -41,6 +41,7 @@ template <> struct TypeOf<bool> { static constexpr DataType value = DataType::kB
 template <> struct TypeOf<uint8_t> { static constexpr DataType value = DataType::kUInt8; };
 template <> struct TypeOf<int8_t> { static constexpr DataType value = DataType::kInt8; };
 template <> struct TypeOf<uint16_t> { static constexpr DataType value = DataType::kUInt16; };
+template <> struct TypeOf<std::string> { static constexpr DataType value = DataType::kString; };
 template <> struct TypeOf<int16_t> { static constexpr DataType value = DataType::kInt16; };
 // clang-format on
 

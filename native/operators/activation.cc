@@ -85,6 +85,8 @@ REGISTER_CPU_OPERATOR(Relu, UnaryOperator<&kernels::Table::relu>)
 REGISTER_CPU_OPERATOR(ReluGradient, OutputGradientOperator<&kernels::Table::relu_gradient>)
 REGISTER_CPU_OPERATOR(Sigmoid, UnaryOperator<&kernels::Table::sigmoid>)
 REGISTER_CPU_OPERATOR(Tanh, UnaryOperator<&kernels::Table::tanh>)
+REGISTER_CPU_OPERATOR(SigmoidGradient, OutputGradientOperator<&kernels::Table::sigmoid_gradient>)
+REGISTER_CPU_OPERATOR(TanhGradient, OutputGradientOperator<&kernels::Table::tanh_gradient>)
 REGISTER_CPU_OPERATOR(Softmax, SoftmaxOperator)
 REGISTER_CPU_OPERATOR(SoftmaxGradient, SoftmaxGradientOperator)
 

@@ -1,7 +1,8 @@
 // Sums, scaling, copies and casts.
+#include <cctype>
 #include <cmath>
-#include <cstring>
 #include <limits>
+#include <string>
 #include <type_traits>
 #include <vector>
 
@@ -75,9 +76,7 @@ class WeightedSumOperator : public Operator {
     std::vector<const float*> tensors;
     std::vector<float> weights;
     for (int i = 0; i < inputs(); i += 2) {
-      CAFFE2_ENFORCE(input(i).size() == first.size(), describe_input(i), " has shape ",
-                     input(i).shape().text(), " but ", describe_input(0), " has ",
-                     first.shape().text(), "; they must hold equally many values");
+      require_same_size(describe_input(0), first, describe_input(i), input(i));
       tensors.push_back(input(i).data<float>());
       weights.push_back(scalar_value(input(i + 1), describe_input(i + 1)));
     }
@@ -85,6 +84,52 @@ class WeightedSumOperator : public Operator {
     kernels().weighted_sum(y.size(), static_cast<int>(tensors.size()), tensors.data(),
                            weights.data(), y.mutable_data<float>(), parallel());
   }
+};
+
+// Inputs dY, X0, weight0, X1, weight1, ...; outputs dX0, dX1, ... and, with grad_on_w, dweight0, ...
+class WeightedSumGradientOperator : public Operator {
+ public:
+  explicit WeightedSumGradientOperator(const OperatorContext& context)
+      : Operator(context), grad_on_w_(args().boolean("grad_on_w")) {
+    const size_t tensors = (context.def.input.size() - 1) / 2;
+    const size_t wanted = grad_on_w_ ? 2 * tensors : tensors;
+    CAFFE2_ENFORCE(context.def.input.size() % 2 == 1, "it has ", context.def.input.size(),
+                   " inputs; after dY, tensors and weights come in pairs");
+    CAFFE2_ENFORCE(context.def.output.size() == wanted, "it has ", context.def.output.size(),
+                   " outputs; ", wanted, " are needed");
+  }
+
+ protected:
+  void run() override {
+    const Tensor& dy = input(0);
+    const int tensors = (inputs() - 1) / 2;
+    std::vector<float> weights;
+    for (int k = 0; k < tensors; k++) {
+      const int x = 1 + 2 * k;
+      require_same_size(describe_input(0), dy, describe_input(x), input(x));
+      weights.push_back(scalar_value(input(x + 1), describe_input(x + 1)));
+    }
+    std::vector<Tensor*> dx, dw;
+    for (int k = 0; k < tensors; k++) {
+      dx.push_back(&output(k, input(1 + 2 * k).shape(), DataType::kFloat));
+    }
+    for (int k = 0; k < (grad_on_w_ ? tensors : 0); k++) {
+      dw.push_back(&output(tensors + k, {1}, DataType::kFloat));
+    }
+    const float* gradient = dy.data<float>();
+    for (size_t k = 0; k < dw.size(); k++) {
+      const float* x = input(1 + 2 * static_cast<int>(k)).data<float>();
+      double sum = 0;
+      for (int64_t i = 0; i < dy.size(); i++) sum += static_cast<double>(gradient[i]) * x[i];
+      dw[k]->mutable_data<float>()[0] = static_cast<float>(sum);
+    }
+    for (int k = 0; k < tensors; k++) {
+      kernels().scale(dy.size(), weights[k], gradient, dx[k]->mutable_data<float>(), parallel());
+    }
+  }
+
+ private:
+  const bool grad_on_w_;
 };
 
 class ScaleOperator : public Operator {
@@ -95,8 +140,14 @@ class ScaleOperator : public Operator {
  protected:
   void run() override {
     const Tensor& x = input(0);
-    Tensor& y = output(0, x.shape(), DataType::kFloat);
-    kernels().scale(x.size(), scale_, x.data<float>(), y.mutable_data<float>(), parallel());
+    Tensor& y = output(0, x.shape(), x.type());
+    if (x.type() == DataType::kFloat) {
+      kernels().scale(x.size(), scale_, x.data<float>(), y.mutable_data<float>(), parallel());
+      return;
+    }
+    const double* in = x.data<double>();
+    double* out = y.mutable_data<double>();
+    for (int64_t i = 0; i < x.size(); i++) out[i] = scale_ * in[i];
   }
 
  private:
@@ -108,13 +159,7 @@ class CopyOperator : public Operator {
   using Operator::Operator;
 
  protected:
-  void run() override {
-    const Tensor& x = input(0);
-    Tensor& y = output(0, x.shape(), x.type());
-    if (y.bytes() > 0 && y.raw_data() != x.raw_data()) {
-      std::memcpy(y.raw_mutable_data(), x.raw_data(), x.bytes());
-    }
-  }
+  void run() override { output(0, input(0).shape(), input(0).type()).copy_from(input(0)); }
 };
 
 // Like kernels::Table::cast: toward zero and saturating from floating point, NaN to 0.
@@ -186,10 +231,25 @@ class CastOperator : public Operator {
   }
 
  private:
+  // `to` is the number of a type or its name, in any case.
   static DataType target(const Arguments& args) {
-    const auto to = static_cast<DataType>(args.integer("to"));
-    dispatch(to, [](auto) {});
-    return to;
+    const Argument* given = args.given("to");
+    if (given == nullptr || !given->s) {
+      const int64_t number = given == nullptr ? args.integer("to")
+                             : given->i       ? *given->i
+                                              : static_cast<int64_t>(given->f.value_or(0));
+      dispatch(static_cast<DataType>(number), [](auto) {});
+      return static_cast<DataType>(number);
+    }
+    std::string name = *given->s;
+    for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    for (int i = 1; i <= static_cast<int>(DataType::kDouble); i++) {
+      const auto type = static_cast<DataType>(i);
+      if (type == DataType::kString || name != type_name(type)) continue;
+      dispatch(type, [](auto) {});
+      return type;
+    }
+    fail(Code::kInvalidArgument, "argument 'to' = '", *given->s, "' names no element type");
   }
 
   static bool kernel_type(DataType type, kernels::Type* out) {
@@ -221,8 +281,10 @@ class CastOperator : public Operator {
 
 REGISTER_CPU_OPERATOR(Sum, SumOperator)
 REGISTER_CPU_OPERATOR(WeightedSum, WeightedSumOperator)
+REGISTER_CPU_OPERATOR(WeightedSumGradient, WeightedSumGradientOperator)
 REGISTER_CPU_OPERATOR(Scale, ScaleOperator)
 REGISTER_CPU_OPERATOR(Copy, CopyOperator)
+REGISTER_CPU_OPERATOR(CopyOnDeviceLike, CopyOperator)
 REGISTER_CPU_OPERATOR(StopGradient, CopyOperator)
 REGISTER_CPU_OPERATOR(Cast, CastOperator)
 

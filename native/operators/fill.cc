@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "core/operator.h"
@@ -37,8 +39,9 @@ class FillBase : public Operator {
     }
     if (input_as_shape_) {
       const Tensor& given = input(0);
-      CAFFE2_ENFORCE(given.rank() == 1, describe_input(0), " has shape ", given.shape().text(),
-                     "; with input_as_shape a list of dimensions (1 dimension) is needed");
+      CAFFE2_ENFORCE(given.rank() == 1 && given.type() == DataType::kInt64, describe_input(0),
+                     " has shape ", given.shape().text(), " and type ", type_name(given.type()),
+                     "; with input_as_shape it needs int64 values in 1 dimension");
       const int64_t* dims = given.data<int64_t>();
       for (int64_t i = 0; i < given.size(); i++) shape.append(dims[i]);
     } else {
@@ -53,10 +56,35 @@ class FillBase : public Operator {
   const bool input_as_shape_;
 };
 
+// One value of an argument that may hold integers, numbers or strings, as an element of type T.
+template <class T>
+T element(const char* name, std::optional<int64_t> i, std::optional<float> f,
+          const std::optional<std::string>& s) {
+  if constexpr (std::is_same_v<T, std::string>) {
+    if (s) return *s;
+  } else if constexpr (std::is_floating_point_v<T>) {
+    if (i) return static_cast<T>(*i);
+    if (f) return *f;
+  } else if constexpr (std::is_same_v<T, bool>) {
+    if (i) return *i != 0;
+  } else if (i) {
+    const bool fits = *i >= static_cast<int64_t>(std::numeric_limits<T>::min()) &&
+                      *i <= static_cast<int64_t>(std::numeric_limits<T>::max());
+    CAFFE2_ENFORCE(fits, "argument '", name, "' = ", *i, " does not fit into ",
+                   type_name(TypeOf<T>::value));
+    return static_cast<T>(*i);
+  }
+  fail(Code::kInvalidArgument, "argument '", name, "' holds ",
+       s   ? "'" + *s + "'"
+       : f ? concat(*f)
+           : concat(i.value_or(0)),
+       ", which is no value of type ", type_name(TypeOf<T>::value));
+}
+
 class ConstantFillOperator : public FillBase {
  public:
   explicit ConstantFillOperator(const OperatorContext& context)
-      : FillBase(context), type_(static_cast<DataType>(args().integer("dtype"))) {}
+      : FillBase(context), value_(args().given("value")), type_(target()) {}
 
  protected:
   void run() override {
@@ -79,48 +107,101 @@ class ConstantFillOperator : public FillBase {
         return fill<uint8_t>();
       case DataType::kUInt16:
         return fill<uint16_t>();
+      case DataType::kString:
+        return fill<std::string>();
       default:
-        fail(Code::kUnsupported, "there is no fill of type ", type_name(type_));
+        fail(Code::kInvalidArgument, "argument 'dtype' = ", static_cast<int>(type_),
+             ": there is no constant of this type");
+    }
+  }
+
+ private:
+  // Without dtype an integer value makes an int64 tensor, everything else a float one.
+  DataType target() const {
+    if (args().has("dtype")) return static_cast<DataType>(args().integer("dtype"));
+    CAFFE2_ENFORCE(!value_ || !value_->s,
+                   "argument 'value' is text; that needs dtype=4 (STRING)");
+    return value_ && value_->i ? DataType::kInt64 : DataType::kFloat;
+  }
+
+  template <class T>
+  void fill() {
+    T value{};
+    if (has_input(1)) {
+      const Tensor& given = input(1);
+      CAFFE2_ENFORCE(given.size() == 1 && given.type() == type_, describe_input(1), " has shape ",
+                     given.shape().text(), " and type ", type_name(given.type()),
+                     "; one value of type ", type_name(type_), " is needed");
+      value = given.data<T>()[0];
+    } else if (value_) {
+      value = element<T>("value", value_->i, value_->f, value_->s);
+    }
+    Tensor& y = output(0, shape(), type_);
+    std::fill_n(y.mutable_data<T>(), y.size(), value);
+  }
+
+  const Argument* const value_;
+  const DataType type_;
+};
+
+class GivenTensorFillOperator : public FillBase {
+ public:
+  GivenTensorFillOperator(const OperatorContext& context, DataType type)
+      : FillBase(context), values_(*args().given("values")), type_(type) {}
+  explicit GivenTensorFillOperator(const OperatorContext& context)
+      : GivenTensorFillOperator(context, DataType::kUndefined) {
+    type_ = static_cast<DataType>(args().integer("dtype"));
+  }
+
+ protected:
+  void run() override {
+    switch (type_) {
+      case DataType::kFloat:
+        return fill<float>();
+      case DataType::kDouble:
+        return fill<double>();
+      case DataType::kInt16:
+        return fill<int16_t>();
+      case DataType::kInt32:
+        return fill<int32_t>();
+      case DataType::kInt64:
+        return fill<int64_t>();
+      case DataType::kBool:
+        return fill<bool>();
+      case DataType::kString:
+        return fill<std::string>();
+      default:
+        fail(Code::kInvalidArgument, "argument 'dtype' = ", static_cast<int>(type_),
+             ": there is no fill with given values of this type");
     }
   }
 
  private:
   template <class T>
   void fill() {
-    // Whole numbers keep all 64 bits: they come as the integer field of the argument.
-    const T value = std::is_floating_point_v<T> ? static_cast<T>(args().real("value"))
-                                                : static_cast<T>(args().integer("value"));
-    Tensor& y = output(0, shape(), type_);
-    std::fill_n(y.mutable_data<T>(), y.size(), value);
+    const Shape wanted = shape();
+    const auto count = static_cast<int64_t>(
+        std::max({values_.ints.size(), values_.floats.size(), values_.strings.size()}));
+    CAFFE2_ENFORCE(count == wanted.size(), describe_output(0), " has shape ", wanted.text(), ", ",
+                   wanted.size(), " values, but argument 'values' holds ", count);
+    std::vector<T> elements;
+    elements.reserve(count);
+    for (const int64_t i : values_.ints) elements.push_back(element<T>("values", i, {}, {}));
+    for (const float f : values_.floats) elements.push_back(element<T>("values", {}, f, {}));
+    for (const auto& s : values_.strings) elements.push_back(element<T>("values", {}, {}, s));
+    Tensor& y = output(0, wanted, TypeOf<T>::value);
+    std::copy(elements.begin(), elements.end(), y.mutable_data<T>());
   }
 
-  const DataType type_;
+  const Argument& values_;
+  DataType type_;
 };
 
-template <class T>
-class GivenTensorFillOperator : public FillBase {
+template <DataType type>
+class TypedGivenTensorFill : public GivenTensorFillOperator {
  public:
-  using FillBase::FillBase;
-
- protected:
-  void run() override {
-    const Shape wanted = shape();
-    const auto values = given();
-    CAFFE2_ENFORCE(static_cast<int64_t>(values.size()) == wanted.size(), describe_output(0),
-                   " has shape ", wanted.text(), ", ", wanted.size(), " values, but 'values' holds ",
-                   values.size());
-    Tensor& y = output(0, wanted, TypeOf<T>::value);
-    std::copy(values.begin(), values.end(), y.mutable_data<T>());
-  }
-
- private:
-  auto given() const {
-    if constexpr (std::is_floating_point_v<T>) {
-      return args().reals("values");
-    } else {
-      return args().integers("values");
-    }
-  }
+  explicit TypedGivenTensorFill(const OperatorContext& context)
+      : GivenTensorFillOperator(context, type) {}
 };
 
 class RandomFill : public FillBase {
@@ -145,44 +226,66 @@ class RandomFill : public FillBase {
   }
 };
 
-class UniformFillOperator : public RandomFill {
+// Bounds come as arguments or as inputs 1 and 2 with one value each.
+template <class T>
+class UniformBase : public RandomFill {
  public:
-  explicit UniformFillOperator(const OperatorContext& context)
-      : RandomFill(context), low_(args().real("min")), high_(args().real("max")) {
-    CAFFE2_ENFORCE(low_ <= high_, "'min' = ", low_, " is above 'max' = ", high_);
+  explicit UniformBase(const OperatorContext& context) : RandomFill(context) {
+    CAFFE2_ENFORCE(context.def.input.size() != 2,
+                   "it has an input min without an input max; give both or none");
+    if constexpr (std::is_same_v<T, float>) {
+      low_ = args().real("min"), high_ = args().real("max");
+    } else {
+      low_ = args().int32("min"), high_ = args().int32("max");
+    }
   }
 
  protected:
-  void run() override { uniform(low_, high_, shape()); }
+  void read_bounds() {
+    if (has_input(2)) {
+      low_ = single(1);
+      high_ = single(2);
+    }
+    CAFFE2_ENFORCE(low_ < high_, "min = ", low_, " is not less than max = ", high_);
+  }
+  T low_, high_;
 
  private:
-  const float low_, high_;
+  T single(int i) const {
+    CAFFE2_ENFORCE(input(i).size() == 1, describe_input(i), " has shape ",
+                   input(i).shape().text(), "; one value is needed");
+    return input(i).data<T>()[0];
+  }
 };
 
-class UniformIntFillOperator : public RandomFill {
+class UniformFillOperator : public UniformBase<float> {
  public:
-  explicit UniformIntFillOperator(const OperatorContext& context)
-      : RandomFill(context), low_(args().int32("min")), high_(args().int32("max")) {
-    CAFFE2_ENFORCE(low_ <= high_, "'min' = ", low_, " is above 'max' = ", high_);
-  }
+  using UniformBase::UniformBase;
 
  protected:
   void run() override {
+    read_bounds();
+    uniform(low_, high_, shape());
+  }
+};
+
+class UniformIntFillOperator : public UniformBase<int32_t> {
+ public:
+  using UniformBase::UniformBase;
+
+ protected:
+  void run() override {
+    read_bounds();
     Tensor& y = output(0, shape(), DataType::kInt32);
     kernels().uniform_int(next_state(), low_, high_, y.size(), y.mutable_data<int32_t>(),
                           parallel());
   }
-
- private:
-  const int32_t low_, high_;
 };
 
 class GaussianFillOperator : public RandomFill {
  public:
   explicit GaussianFillOperator(const OperatorContext& context)
-      : RandomFill(context), mean_(args().real("mean")), std_(args().real("std")) {
-    CAFFE2_ENFORCE(std_ > 0, "'std' = ", std_, " is not positive");
-  }
+      : RandomFill(context), mean_(args().real("mean")), std_(args().real("std")) {}
 
  protected:
   void run() override { normal(mean_, std_, shape()); }
@@ -224,11 +327,12 @@ class MSRAFillOperator : public RandomFill {
 }  // namespace
 
 REGISTER_CPU_OPERATOR(ConstantFill, ConstantFillOperator)
-REGISTER_CPU_OPERATOR(GivenTensorFill, GivenTensorFillOperator<float>)
-REGISTER_CPU_OPERATOR(GivenTensorDoubleFill, GivenTensorFillOperator<double>)
-REGISTER_CPU_OPERATOR(GivenTensorIntFill, GivenTensorFillOperator<int32_t>)
-REGISTER_CPU_OPERATOR(GivenTensorInt64Fill, GivenTensorFillOperator<int64_t>)
-REGISTER_CPU_OPERATOR(GivenTensorBoolFill, GivenTensorFillOperator<bool>)
+REGISTER_CPU_OPERATOR(GivenTensorFill, GivenTensorFillOperator)
+REGISTER_CPU_OPERATOR(GivenTensorDoubleFill, TypedGivenTensorFill<DataType::kDouble>)
+REGISTER_CPU_OPERATOR(GivenTensorIntFill, TypedGivenTensorFill<DataType::kInt32>)
+REGISTER_CPU_OPERATOR(GivenTensorInt64Fill, TypedGivenTensorFill<DataType::kInt64>)
+REGISTER_CPU_OPERATOR(GivenTensorBoolFill, TypedGivenTensorFill<DataType::kBool>)
+REGISTER_CPU_OPERATOR(GivenTensorStringFill, TypedGivenTensorFill<DataType::kString>)
 REGISTER_CPU_OPERATOR(UniformFill, UniformFillOperator)
 REGISTER_CPU_OPERATOR(UniformIntFill, UniformIntFillOperator)
 REGISTER_CPU_OPERATOR(GaussianFill, GaussianFillOperator)

@@ -1,5 +1,6 @@
-// FC: Y = X W^T + b, and its gradient.
+// FC: Y = X W^T + b, its gradient, and MatMul.
 #include <algorithm>
+#include <utility>
 
 #include "core/operator.h"
 #include "core/registry.h"
@@ -45,8 +46,8 @@ class FCOperator : public FullyConnected {
   void run() override {
     const Tensor &x = input(0), &w = input(1), &b = input(2);
     const Sizes s = sizes();
-    CAFFE2_ENFORCE(b.size() == s.n, describe_input(2), " has shape ", b.shape().text(), "; ", s.n,
-                   " values are needed, as ", describe_input(1), " has ", s.n, " rows");
+    CAFFE2_ENFORCE(b.shape() == Shape{s.n}, describe_input(2), " has shape ", b.shape().text(),
+                   "; (", s.n, ",) is needed, as ", describe_input(1), " has ", s.n, " rows");
     Shape shape;
     for (int i = 0; i < s.axis; i++) shape.append(x.dim(i));
     shape.append(s.n);
@@ -96,8 +97,54 @@ class FCGradientOperator : public FullyConnected {
   }
 };
 
+// Y = A B, both flattened to matrices; an input 2 gives Y its shape.
+class MatMulOperator : public Operator {
+ public:
+  explicit MatMulOperator(const OperatorContext& context)
+      : Operator(context),
+        axis_a_(args().int32("axis_a")),
+        axis_b_(args().int32("axis_b")),
+        trans_a_(args().boolean("trans_a")),
+        trans_b_(args().boolean("trans_b")) {}
+
+ protected:
+  void run() override {
+    const Tensor &a = input(0), &b = input(1);
+    const int axis_a = canonical_axis(axis_a_, a.rank(), describe_input(0));
+    const int axis_b = canonical_axis(axis_b_, b.rank(), describe_input(1));
+    kernels::Gemm g;
+    g.trans_a = trans_a_, g.trans_b = trans_b_;
+    g.m = a.shape().product(0, axis_a), g.k = a.shape().product(axis_a, a.rank());
+    g.lda = g.k;
+    if (trans_a_) std::swap(g.m, g.k);
+    int64_t k = b.shape().product(0, axis_b);
+    g.n = b.shape().product(axis_b, b.rank());
+    g.ldb = g.n;
+    if (trans_b_) std::swap(k, g.n);
+    g.ldc = g.n;
+    CAFFE2_ENFORCE(g.k == k, describe_input(0), " has shape ", a.shape().text(), ", ", g.k,
+                   " columns after flattening and trans_a, but ", describe_input(1), " has shape ",
+                   b.shape().text(), ", ", k, " rows after flattening and trans_b");
+    Shape shape{g.m, g.n};
+    if (has_input(2)) {
+      shape = input(2).shape();
+      CAFFE2_ENFORCE(shape.size() == checked_multiply(g.m, g.n), describe_input(2), " has shape ",
+                     shape.text(), "; ", g.m, " x ", g.n, " values are needed");
+    }
+    Tensor& y = output(0, shape, DataType::kFloat);
+    void* buffer = scratch(kernels().gemm_scratch_bytes(g, parallel().threads));
+    kernels().gemm(g, a.data<float>(), b.data<float>(), y.mutable_data<float>(), buffer,
+                   parallel());
+  }
+
+ private:
+  const int axis_a_, axis_b_;
+  const bool trans_a_, trans_b_;
+};
+
 }  // namespace
 
+REGISTER_CPU_OPERATOR(MatMul, MatMulOperator)
 REGISTER_CPU_OPERATOR(FC, FCOperator)
 REGISTER_CPU_OPERATOR(FCGradient, FCGradientOperator)
 

@@ -1,6 +1,5 @@
 // Losses and Accuracy.
 #include <algorithm>
-#include <vector>
 
 #include "core/operator.h"
 #include "core/registry.h"
@@ -17,54 +16,62 @@ class LabelledRows : public Operator {
   using Operator::Operator;
 
  protected:
-  // X as [m, n] split at `axis`; raises when the labels do not fit.
-  void check(int axis) {
-    const Tensor &x = input(0), &labels = input(1);
-    m_ = x.shape().product(0, axis);
-    n_ = x.shape().product(axis, x.rank());
-    CAFFE2_ENFORCE(labels.size() == m_, describe_input(1), " has shape ", labels.shape().text(),
-                   "; one label for each of the ", m_, " rows of ", describe_input(0),
-                   " is needed");
-    const int64_t bad = kernels().first_outside(m_, labels.data<int32_t>(), 0,
-                                                static_cast<int32_t>(std::min<int64_t>(n_, INT32_MAX)));
+  void check_labels(int64_t rows, int64_t classes) {
+    rows_ = rows, classes_ = classes;
+    const int32_t* labels = input(1).data<int32_t>();
+    const int64_t bad = kernels().first_outside(
+        rows, labels, 0, static_cast<int32_t>(std::min<int64_t>(classes, INT32_MAX)));
     if (bad >= 0) {
-      fail(Code::kInvalidArgument, "label ", labels.data<int32_t>()[bad], " at position ", bad,
-           " of ", describe_input(1), " is outside of [0, ", n_, ")");
+      fail(Code::kInvalidArgument, "label ", labels[bad], " at position ", bad, " of ",
+           describe_input(1), " is outside of [0, ", classes, ")");
     }
   }
-  int64_t m_ = 0, n_ = 0;
+  int64_t rows_ = 0, classes_ = 0;
 };
 
-class LabelCrossEntropyOperator : public LabelledRows {
+class LabelCrossEntropyBase : public LabelledRows {
  public:
   using LabelledRows::LabelledRows;
 
  protected:
-  void run() override {
-    check_rank(input(0));
-    check(1);
-    Tensor& y = output(0, {m_}, DataType::kFloat);
-    kernels().label_cross_entropy(m_, n_, kLogFloor, input(0).data<float>(),
-                                  input(1).data<int32_t>(), y.mutable_data<float>(), parallel());
-  }
-  void check_rank(const Tensor& x) const {
-    CAFFE2_ENFORCE(x.rank() >= 1, describe_input(0), " has no dimension to hold the rows");
+  // A one-dimensional X is one row.
+  void check() {
+    const Tensor &x = input(0), &labels = input(1);
+    CAFFE2_ENFORCE(x.rank() >= 1, describe_input(0), " has no dimension of classes");
+    const int axis = x.rank() == 1 ? 0 : 1;
+    const int64_t rows = x.shape().product(0, axis);
+    CAFFE2_ENFORCE((labels.shape() == Shape{rows}) || (labels.shape() == Shape{rows, 1}),
+                   describe_input(1), " has shape ", labels.shape().text(), "; (", rows, ",) or (",
+                   rows, ", 1) is needed");
+    check_labels(rows, x.shape().product(axis, x.rank()));
   }
 };
 
-class LabelCrossEntropyGradientOperator : public LabelCrossEntropyOperator {
+class LabelCrossEntropyOperator : public LabelCrossEntropyBase {
  public:
-  using LabelCrossEntropyOperator::LabelCrossEntropyOperator;
+  using LabelCrossEntropyBase::LabelCrossEntropyBase;
+
+ protected:
+  void run() override {
+    check();
+    Tensor& y = output(0, {rows_}, DataType::kFloat);
+    kernels().label_cross_entropy(rows_, classes_, kLogFloor, input(0).data<float>(),
+                                  input(1).data<int32_t>(), y.mutable_data<float>(), parallel());
+  }
+};
+
+class LabelCrossEntropyGradientOperator : public LabelCrossEntropyBase {
+ public:
+  using LabelCrossEntropyBase::LabelCrossEntropyBase;
 
  protected:
   void run() override {
     const Tensor &x = input(0), &dy = input(2);
-    check_rank(x);
-    check(1);
-    CAFFE2_ENFORCE(dy.size() == m_, describe_input(2), " has shape ", dy.shape().text(), "; ", m_,
-                   " values are needed");
+    check();
+    CAFFE2_ENFORCE(dy.shape() == Shape{rows_}, describe_input(2), " has shape ", dy.shape().text(),
+                   "; (", rows_, ",) is needed");
     Tensor& dx = output(0, x.shape(), DataType::kFloat);
-    kernels().label_cross_entropy_gradient(m_, n_, kLogFloor, x.data<float>(),
+    kernels().label_cross_entropy_gradient(rows_, classes_, kLogFloor, x.data<float>(),
                                            input(1).data<int32_t>(), dy.data<float>(),
                                            dx.mutable_data<float>(), parallel());
   }
@@ -97,7 +104,7 @@ class AveragedLossGradientOperator : public Operator {
   }
 };
 
-// Fraction of rows whose label is among the top_k largest scores.
+// Share of rows whose label is among the top_k largest scores; NaN when there are no rows.
 class AccuracyOperator : public LabelledRows {
  public:
   explicit AccuracyOperator(const OperatorContext& context)
@@ -105,24 +112,27 @@ class AccuracyOperator : public LabelledRows {
 
  protected:
   void run() override {
-    const Tensor& x = input(0);
+    const Tensor &x = input(0), &given = input(1);
     CAFFE2_ENFORCE(x.rank() == 2, describe_input(0), " has shape ", x.shape().text(),
-                   "; rows of scores (2 dimensions) are needed");
-    check(1);
+                   "; 2 dimensions are needed");
+    CAFFE2_ENFORCE(given.shape() == Shape{x.dim(0)}, describe_input(1), " has shape ",
+                   given.shape().text(), "; (", x.dim(0), ",) is needed");
+    check_labels(x.dim(0), x.dim(1));
     Tensor& y = output(0, {}, DataType::kFloat);
-    const float* scores = x.data<float>();
-    const int32_t* labels = input(1).data<int32_t>();
+    const float* row = x.data<float>();
+    const int32_t* labels = given.data<int32_t>();
     int64_t correct = 0;
-    for (int64_t i = 0; i < m_; i++) {
-      const float* row = scores + i * n_;
+    for (int64_t i = 0; i < rows_; i++, row += classes_) {
       const float own = row[labels[i]];
-      // Scores equal to the label's own count as better when they come first.
-      int64_t better = 0;
-      for (int64_t j = 0; j < n_; j++) better += row[j] > own || (row[j] == own && j < labels[i]);
-      correct += better < top_k_;
+      // Of equal scores the one with the lower class number counts as larger.
+      int64_t ahead = 0;
+      for (int64_t j = 0; j < classes_; j++) {
+        ahead += row[j] > own || (row[j] == own && j < labels[i]);
+      }
+      correct += ahead < top_k_;
     }
     y.mutable_data<float>()[0] =
-        m_ > 0 ? static_cast<float>(static_cast<double>(correct) / static_cast<double>(m_)) : 0.0f;
+        static_cast<float>(static_cast<double>(correct) / static_cast<double>(rows_));
   }
 
  private:

@@ -1,7 +1,8 @@
 // Counting iterations and the momentum update.
-#include <cstring>
+#include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
 
 #include "core/operator.h"
 #include "core/registry.h"
@@ -23,26 +24,33 @@ class Counting : public Operator {
   using Operator::Operator;
 
  protected:
-  // Adds one to the int64 value of input i, which is also output 0; starts at 0 without an input.
-  void count(int i) {
-    if (!has_input(i)) {
-      output(0, {1}, DataType::kInt64).mutable_data<int64_t>()[0] = 0;
-      return;
-    }
-    const Tensor& iter = input(i);
-    CAFFE2_ENFORCE(iter.size() == 1, describe_input(i), " has shape ", iter.shape().text(),
-                   "; one counter is needed");
-    const int64_t next = iter.data<int64_t>()[0] + 1;
-    output(0, iter.shape(), DataType::kInt64).mutable_data<int64_t>()[0] = next;
+  // Output 0 = the counter plus one; the counter is one int64 value.
+  void count(const Tensor& iter, const std::string& what) {
+    CAFFE2_ENFORCE(iter.size() == 1 && iter.type() == DataType::kInt64, what, " has shape ",
+                   iter.shape().text(), " and type ", type_name(iter.type()),
+                   "; one int64 counter is needed");
+    const int64_t now = iter.data<int64_t>()[0];
+    CAFFE2_ENFORCE(now >= 0 && now < INT64_MAX, what, " is ", now, "; allowed are 0 to ",
+                   INT64_MAX - 1);
+    output(0, iter.shape(), DataType::kInt64).mutable_data<int64_t>()[0] = now + 1;
   }
 };
 
+// Without an input the counter is the output blob, which is made with 1 where there is none.
 class IterOperator : public Counting {
  public:
   using Counting::Counting;
 
  protected:
-  void run() override { count(0); }
+  void run() override {
+    if (has_input(0)) {
+      count(input(0), describe_input(0));
+    } else if (const Tensor* iter = present_output(0)) {
+      count(*iter, describe_output(0));
+    } else {
+      output(0, {1}, DataType::kInt64).mutable_data<int64_t>()[0] = 1;
+    }
+  }
 };
 
 class AtomicIterOperator : public Counting {
@@ -53,7 +61,7 @@ class AtomicIterOperator : public Counting {
   void run() override {
     const auto mutex = input_object<Mutex>(0);
     std::lock_guard lock(mutex->mutex);
-    count(1);
+    count(input(1), describe_input(1));
   }
 };
 
@@ -68,26 +76,21 @@ class MomentumSGDOperator : public Operator {
  protected:
   void run() override {
     const Tensor &gradient = input(0), &buffer = input(1);
-    require_same_shape(describe_input(0), gradient, describe_input(1), buffer);
+    require_same_size(describe_input(0), gradient, describe_input(1), buffer);
     const float lr = scalar_value(input(2), describe_input(2));
     const Tensor* parameter = has_input(3) ? &input(3) : nullptr;
     if (parameter) {
-      require_same_shape(describe_input(0), gradient, describe_input(3), *parameter);
+      require_same_size(describe_input(0), gradient, describe_input(3), *parameter);
     }
     Tensor& step = output(0, gradient.shape(), DataType::kFloat);
     Tensor& new_buffer = output(1, buffer.shape(), DataType::kFloat);
     Tensor* new_parameter =
         parameter ? &output(2, parameter->shape(), DataType::kFloat) : nullptr;
-    const size_t bytes = buffer.bytes();
-    const auto bring = [bytes](const Tensor& from, Tensor& to) {
-      float* data = to.mutable_data<float>();
-      if (bytes > 0 && from.raw_data() != data) std::memcpy(data, from.raw_data(), bytes);
-      return data;
-    };
-    float* buffer_data = bring(buffer, new_buffer);
-    float* parameter_data = parameter ? bring(*parameter, *new_parameter) : nullptr;
+    new_buffer.copy_from(buffer);
+    if (parameter) new_parameter->copy_from(*parameter);
     kernels().momentum_sgd(gradient.size(), lr, momentum_, nesterov_, gradient.data<float>(),
-                           buffer_data, step.mutable_data<float>(), parameter_data, parallel());
+                           new_buffer.mutable_data<float>(), step.mutable_data<float>(),
+                           parameter ? new_parameter->mutable_data<float>() : nullptr, parallel());
   }
 
  private:

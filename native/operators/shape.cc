@@ -1,5 +1,5 @@
 // Operators that change the shape and keep the values.
-#include <cstring>
+#include <string>
 #include <vector>
 
 #include "core/operator.h"
@@ -9,41 +9,41 @@
 namespace caffe2 {
 namespace {
 
-// Writes the values of `x` to output `i`, which may be x's own blob.
-class Reshaping : public Operator {
- public:
-  using Operator::Operator;
-
- protected:
-  void copy_as(const Tensor& x, Tensor& y) {
-    if (x.bytes() > 0 && y.raw_data() != x.raw_data()) {
-      std::memcpy(y.raw_mutable_data(), x.raw_data(), x.bytes());
-    }
-  }
-};
-
-class FlattenOperator : public Reshaping {
+class FlattenOperator : public Operator {
  public:
   explicit FlattenOperator(const OperatorContext& context)
-      : Reshaping(context), axis_(args().int32("axis")) {}
+      : Operator(context), axis_(args().int32("axis")) {}
 
  protected:
   void run() override {
     const Tensor& x = input(0);
-    const int axis = canonical_axis(axis_, x.rank(), describe_input(0));
-    const Shape shape{x.shape().product(0, axis), x.shape().product(axis, x.rank())};
-    copy_as(x, output(0, shape, x.type()));
+    CAFFE2_ENFORCE(axis_ <= x.rank(), "argument 'axis' is ", axis_, ", but ", describe_input(0),
+                   " has ", x.rank(), " dimensions");
+    const Shape shape{x.shape().product(0, axis_), x.shape().product(axis_, x.rank())};
+    output(0, shape, x.type()).copy_from(x);
   }
 
  private:
   const int axis_;
 };
 
+class ResizeLikeOperator : public Operator {
+ public:
+  using Operator::Operator;
+
+ protected:
+  void run() override {
+    const Tensor &x = input(0), &like = input(1);
+    require_same_size(describe_input(0), x, describe_input(1), like);
+    output(0, like.shape(), x.type()).copy_from(x);
+  }
+};
+
 // The new shape comes from the argument or from input 1; 0 keeps a dimension, -1 takes what is left.
-class ReshapeOperator : public Reshaping {
+class ReshapeOperator : public Operator {
  public:
   explicit ReshapeOperator(const OperatorContext& context)
-      : Reshaping(context), shape_(args().integers("shape")) {
+      : Operator(context), shape_(args().integers("shape")) {
     const bool has_argument = args().has("shape"), has_input = context.def.input.size() == 2;
     CAFFE2_ENFORCE(has_argument || has_input,
                    "the new shape is missing: neither 'shape' nor a second input is given");
@@ -57,18 +57,25 @@ class ReshapeOperator : public Reshaping {
     const Shape old = x.shape();
     const Shape shape = resolve(old, has_input(1) ? shape_input() : shape_);
     Tensor& y = output(0, shape, x.type());
-    if (outputs() == 2) {
-      Tensor& old_shape = output(1, {old.rank()}, DataType::kInt64);
-      std::copy(old.begin(), old.end(), old_shape.mutable_data<int64_t>());
+    if (has_input(1) && input(1).type() == DataType::kInt32) {
+      write_dims<int32_t>(old);
+    } else {
+      write_dims<int64_t>(old);
     }
-    copy_as(x, y);
+    y.copy_from(x);
   }
 
  private:
+  template <class T>
+  void write_dims(const Shape& old) {
+    T* out = output(1, {old.rank()}, TypeOf<T>::value).template mutable_data<T>();
+    for (const int64_t dim : old) *out++ = static_cast<T>(dim);
+  }
+
   std::vector<int64_t> shape_input() const {
     const Tensor& given = input(1);
-    CAFFE2_ENFORCE(given.rank() == 1, describe_input(1), " has shape ", given.shape().text(),
-                   "; a list of dimensions (1 dimension) is needed");
+    CAFFE2_ENFORCE(given.rank() == 1 && given.size() > 0, describe_input(1), " has shape ",
+                   given.shape().text(), "; a list of dimensions, not empty, is needed");
     if (given.type() == DataType::kInt32) {
       return {given.data<int32_t>(), given.data<int32_t>() + given.size()};
     }
@@ -86,20 +93,15 @@ class ReshapeOperator : public Reshaping {
         unknown = static_cast<int>(i);
         continue;
       }
-      if (wanted[i] == 0) {
-        CAFFE2_ENFORCE(static_cast<int>(i) < old.rank(), "dimension ", i,
-                       " of the new shape is 0, which keeps that of ", describe_input(0),
-                       ", but its shape is ", old.text());
-        wanted[i] = old[static_cast<int>(i)];
-      }
+      if (wanted[i] == 0 && static_cast<int>(i) < old.rank()) wanted[i] = old[static_cast<int>(i)];
       CAFFE2_ENFORCE(wanted[i] >= 0, "dimension ", i, " of the new shape is ", wanted[i]);
       known = checked_multiply(known, wanted[i]);
     }
     const int64_t size = old.size();
-    if (unknown >= 0 && known > 0 && size % known == 0) wanted[unknown] = size / known;
-    if (unknown >= 0 && known == 0 && size == 0) wanted[unknown] = 0;
-    const bool fits = unknown < 0 ? known == size : wanted[unknown] >= 0;
-    CAFFE2_ENFORCE(fits, describe_input(0), " has shape ", old.text(), ", ", size,
+    // Of an empty tensor the unknown dimension is 0, whatever the others are.
+    if (unknown >= 0) wanted[unknown] = known > 0 && size > 0 ? size / known : 0;
+    const int64_t product = unknown >= 0 ? checked_multiply(known, wanted[unknown]) : known;
+    CAFFE2_ENFORCE(product == size, describe_input(0), " has shape ", old.text(), ", ", size,
                    " values, which do not fit into (", text, ")");
     Shape shape;
     for (const int64_t dim : wanted) shape.append(dim);
@@ -112,6 +114,7 @@ class ReshapeOperator : public Reshaping {
 }  // namespace
 
 REGISTER_CPU_OPERATOR(Flatten, FlattenOperator)
+REGISTER_CPU_OPERATOR(ResizeLike, ResizeLikeOperator)
 REGISTER_CPU_OPERATOR(Reshape, ReshapeOperator)
 
 }  // namespace caffe2

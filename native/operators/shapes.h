@@ -6,18 +6,23 @@
 
 namespace caffe2 {
 
-// Negative axes count from the end; the result lies in [0, rank].
+// Negative axes count from the end; the result lies in [0, rank).
 inline int canonical_axis(int axis, int rank, const std::string& what) {
-  const int found = axis < 0 ? axis + rank : axis;
-  CAFFE2_ENFORCE(found >= 0 && found <= rank, "axis ", axis, " is outside of ", what, ", which has ",
-                 rank, " dimensions");
-  return found;
+  CAFFE2_ENFORCE(axis >= -rank && axis < rank, "axis ", axis, " is outside of ", what,
+                 ", which has ", rank, " dimensions");
+  return axis < 0 ? axis + rank : axis;
 }
 
 inline void require_same_shape(const std::string& what_a, const Tensor& a,
                                const std::string& what_b, const Tensor& b) {
   CAFFE2_ENFORCE(a.shape() == b.shape(), what_a, " has shape ", a.shape().text(), " but ", what_b,
                  " has ", b.shape().text(), "; they must be the same");
+}
+
+inline void require_same_size(const std::string& what_a, const Tensor& a,
+                              const std::string& what_b, const Tensor& b) {
+  CAFFE2_ENFORCE(a.size() == b.size(), what_a, " has shape ", a.shape().text(), " but ", what_b,
+                 " has ", b.shape().text(), "; they must hold equally many values");
 }
 
 inline float scalar_value(const Tensor& tensor, const std::string& what) {

@@ -10,6 +10,8 @@
 namespace caffe2 {
 namespace {
 
+constexpr float kSmallest = 1e-20f;  // logarithms see no smaller probability
+
 // Logits X as [m, n] split at `axis`, labels (class numbers, or with label_prob a distribution per
 // row) and, where given, one weight per row.
 class SoftmaxLossBase : public Operator {
@@ -28,16 +30,13 @@ class SoftmaxLossBase : public Operator {
   };
 
   Rows rows(int weights_input) const {
-    const Tensor &x = input(0), &labels = input(1);
+    const Tensor& x = input(0);
     const int axis = canonical_axis(axis_, x.rank(), describe_input(0));
     Rows r{x.shape().product(0, axis), x.shape().product(axis, x.rank()), nullptr, 0};
     if (label_prob_) {
-      CAFFE2_ENFORCE(labels.type() == DataType::kFloat && labels.size() == x.size(),
-                     describe_input(1), " has shape ", labels.shape().text(), " and type ",
-                     type_name(labels.type()), "; with label_prob it needs ", x.size(),
-                     " float values, one distribution per row");
+      check_distributions(r, axis);
     } else {
-      check_labels(r);
+      check_labels(r, axis);
     }
     r.total = static_cast<double>(r.m);
     if (weights_input >= 0) {
@@ -55,19 +54,42 @@ class SoftmaxLossBase : public Operator {
   const float scale_;
 
  private:
-  void check_labels(const Rows& r) const {
+  void check_labels(const Rows& r, int axis) const {
     const Tensor& labels = input(1);
     CAFFE2_ENFORCE(labels.type() == DataType::kInt32, describe_input(1), " has type ",
-                   type_name(labels.type()), "; class numbers must be int32");
-    CAFFE2_ENFORCE(labels.size() == r.m, describe_input(1), " has shape ", labels.shape().text(),
-                   "; one label for each of the ", r.m, " rows of ", describe_input(0),
-                   " is needed");
+                   type_name(labels.type()), "; class numbers are int32");
+    const int64_t rows = labels.shape().product(0, std::min(axis, labels.rank()));
+    CAFFE2_ENFORCE(rows == r.m && labels.size() == r.m, describe_input(1), " has shape ",
+                   labels.shape().text(), "; one class number for each of the ", r.m,
+                   " rows is needed");
     const int32_t* label = labels.data<int32_t>();
     const int64_t bad = kernels().first_outside(
         r.m, label, 0, static_cast<int32_t>(std::min<int64_t>(r.n, INT32_MAX)));
     if (bad >= 0) {
       fail(Code::kInvalidArgument, "label ", label[bad], " at position ", bad, " of ",
            describe_input(1), " is outside of [0, ", r.n, ")");
+    }
+  }
+
+  void check_distributions(const Rows& r, int axis) const {
+    const Tensor& labels = input(1);
+    CAFFE2_ENFORCE(labels.type() == DataType::kFloat, describe_input(1), " has type ",
+                   type_name(labels.type()), "; with label_prob they are float");
+    CAFFE2_ENFORCE(labels.rank() >= 2 && axis <= labels.rank() &&
+                       labels.shape().product(0, axis) == r.m &&
+                       labels.shape().product(axis, labels.rank()) == r.n,
+                   describe_input(1), " has shape ", labels.shape().text(), "; ", r.m, " rows of ",
+                   r.n, " probabilities are needed");
+    const float* p = labels.data<float>();
+    for (int64_t i = 0; i < r.m; i++, p += r.n) {
+      double sum = 0;
+      for (int64_t j = 0; j < r.n; j++) {
+        CAFFE2_ENFORCE(p[j] >= 0, describe_input(1), " holds ", p[j], " in row ", i,
+                       "; probabilities are not negative");
+        sum += p[j];
+      }
+      CAFFE2_ENFORCE(std::fabs(sum - 1) < 1e-5, describe_input(1), " sums to ", sum, " in row ", i,
+                     "; 1 is needed");
     }
   }
 };
@@ -91,7 +113,7 @@ class SoftmaxWithLossOperator : public SoftmaxLossBase {
     }
     const double sum = kernels().sum(r.m, losses, parallel());
     average.mutable_data<float>()[0] =
-        r.total > 0 ? static_cast<float>(scale_ * sum / r.total) : 0.0f;
+        r.total != 0 ? static_cast<float>(scale_ * sum / r.total) : 0.0f;
   }
 
  private:
@@ -101,7 +123,7 @@ class SoftmaxWithLossOperator : public SoftmaxLossBase {
     for (int64_t i = 0; i < r.m; i++) {
       double sum = 0;
       for (int64_t j = i * r.n; j < (i + 1) * r.n; j++) {
-        sum -= static_cast<double>(labels[j]) * p[j];
+        sum -= static_cast<double>(labels[j]) * std::max(p[j], std::log(kSmallest));
       }
       losses[i] = static_cast<float>(r.weights ? r.weights[i] * sum : sum);
     }
@@ -123,7 +145,7 @@ class SoftmaxWithLossGradientOperator : public SoftmaxLossBase {
     require_same_shape(describe_input(0), x, describe_input(p_index), p);
     const float d_average = scalar_value(input(p_index + 1), describe_input(p_index + 1));
     const float factor =
-        r.total > 0 ? static_cast<float>(static_cast<double>(scale_) * d_average / r.total) : 0.0f;
+        r.total != 0 ? static_cast<float>(static_cast<double>(scale_) * d_average / r.total) : 0.0f;
     Tensor& dx = output(0, x.shape(), DataType::kFloat);
     if (label_prob_) {
       distribution_gradient(r, p.data<float>(), factor, dx.mutable_data<float>());
@@ -137,12 +159,8 @@ class SoftmaxWithLossGradientOperator : public SoftmaxLossBase {
   void distribution_gradient(const Rows& r, const float* p, float factor, float* dx) {
     const float* labels = input(1).data<float>();
     for (int64_t i = 0; i < r.m; i++) {
-      double mass = 0;  // 1 for a proper distribution
-      for (int64_t j = i * r.n; j < (i + 1) * r.n; j++) mass += labels[j];
       const float weight = factor * (r.weights ? r.weights[i] : 1.0f);
-      for (int64_t j = i * r.n; j < (i + 1) * r.n; j++) {
-        dx[j] = weight * (static_cast<float>(mass) * p[j] - labels[j]);
-      }
+      for (int64_t j = i * r.n; j < (i + 1) * r.n; j++) dx[j] = weight * (p[j] - labels[j]);
     }
   }
 };
