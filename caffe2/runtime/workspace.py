@@ -178,7 +178,7 @@ def FeedBlob(name: Any, arr: Any, device_option: Any = None) -> bool:
     if isinstance(arr, str):
         arr = arr.encode()
     if isinstance(arr, bytes):
-        current().feed(blob, arr)
+        current().feed_text(blob, arr)
         return True
     if isinstance(arr, caffe2_pb2.TensorProto):
         message = caffe2_pb2.BlobProto(name=blob, type="Tensor", tensor=arr)

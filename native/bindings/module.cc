@@ -119,7 +119,7 @@ void bind_workspace(nb::module_& m) {
       .def("blob_kind", [](Workspace& w, const std::string& n) { return w.get_blob(n)->kind(); })
       .def("reset", &Workspace::reset)
       .def("feed", feed_array, nb::arg("name"), nb::arg("value"))
-      .def("feed",
+      .def("feed_text",
            [](Workspace& w, const std::string& name, const nb::bytes& value) {
              w.create_blob(name)->set(std::make_shared<Text>(std::string(view(value))));
            })

@@ -1,5 +1,7 @@
 #include "bindings/reference.h"
 
+#include <nanobind/stl/string.h>
+
 #include <utility>
 #include <vector>
 
