@@ -211,11 +211,12 @@ class Scalar(Argument):
     kind, field = "Any", ""
 
     def element(self, value: Any) -> int | float | str:
-        for kind in (Int(min=INT64_MIN, max=INT64_MAX), Float(), Str()):
-            try:
-                return kind.accept("value", value)  # type: ignore[no-any-return]
-            except OperatorError:
-                continue
+        if isinstance(value, (float, np.floating)):
+            return float(value)
+        if isinstance(value, (int, np.bool_, np.integer)):
+            return int(value)
+        if isinstance(value, (str, bytes)):
+            return Str().element(value)
         raise _refuse(value, "an integer, a number or a string")
 
     def from_message(self, message: Any) -> Any:
@@ -228,7 +229,7 @@ class Scalar(Argument):
 class Scalars(Scalar):
     """A list of integers, of numbers or of texts."""
 
-    repeated = True
+    kind, field, repeated = "Anys", "", True
 
     def from_message(self, message: Any) -> Any:
         return list(message.floats) or list(message.ints) or list(message.strings)

@@ -133,7 +133,7 @@ def resolve_window(args: SimpleNamespace, spatial: tuple[int, ...]) -> Window:
     dilation = _per_axis(args, "dilation", rank)
     head, tail = _pads(args, rank)
     if args.global_pooling:
-        if set(stride) | set(dilation) > {1} or any(head + tail):
+        if {*stride, *dilation} - {1} or any(head + tail):
             problem = "is 1; stride, dilation and pad cannot be set as well"
             raise OperatorError("argument 'global_pooling'", problem)
         ones, zeros = (1,) * rank, (0,) * rank
@@ -145,7 +145,7 @@ def resolve_window(args: SimpleNamespace, spatial: tuple[int, ...]) -> Window:
         problem = f"is {args.legacy_pad} (VALID or SAME); pads cannot be given as well"
         raise OperatorError("argument 'legacy_pad'", problem)
     if args.legacy_pad == SAME:
-        if set(dilation) > {1}:
+        if {*dilation} - {1}:
             raise OperatorError("argument 'legacy_pad'", "is 2 (SAME); dilation cannot be used")
         needed = [
             max((-(-size // s) - 1) * s + k - size, 0)
