@@ -1,0 +1,4 @@
+"""Nets as data: building them, differentiating, checking, saving and drawing them.
+
+Nothing here runs a net.
+"""

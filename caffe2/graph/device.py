@@ -1,0 +1,55 @@
+"""Device options: where an operator runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from caffe2.graph.errors import UsageError
+from caffe2.proto import caffe2_pb2
+
+GPU_DEVICE_TYPES = (caffe2_pb2.PROTO_CUDA, caffe2_pb2.PROTO_HIP)
+
+
+def DeviceOption(
+    device_type: int,
+    device_id: int = 0,
+    random_seed: int | None = None,
+    node_name: str | None = None,
+    numa_node_id: int | None = None,
+    extra_info: Iterable[str] | None = None,
+) -> caffe2_pb2.DeviceOption:
+    """A device: its type (`caffe2_pb2.CPU`, `CUDA`, ...) and number; NUMA nodes are for CPUs."""
+    if numa_node_id is not None and device_type != caffe2_pb2.PROTO_CPU:
+        raise UsageError(f"numa_node_id={numa_node_id} is for CPU devices, not type {device_type}")
+    option = caffe2_pb2.DeviceOption(device_type=device_type, device_id=device_id)
+    if random_seed is not None:
+        option.random_seed = random_seed
+    if node_name is not None:
+        option.node_name = node_name
+    if numa_node_id is not None:
+        option.numa_node_id = numa_node_id
+    if extra_info is not None:
+        option.extra_info.extend(extra_info)
+    return option
+
+
+def device_option_equal(
+    opt1: caffe2_pb2.DeviceOption | None,
+    opt2: caffe2_pb2.DeviceOption | None,
+    ignore_node_name: bool = True,
+    ignore_random_seed: bool = True,
+) -> bool:
+    """Whether both mean the same device; None only equals None."""
+    if opt1 is None or opt2 is None:
+        return opt1 is opt2
+    return (
+        opt1.device_type == opt2.device_type
+        and opt1.device_id == opt2.device_id
+        and (ignore_node_name or opt1.node_name == opt2.node_name)
+        and (ignore_random_seed or opt1.random_seed == opt2.random_seed)
+    )
+
+
+def IsGPUDeviceType(device_type: int) -> bool:
+    """Whether the type is CUDA or HIP."""
+    return device_type in GPU_DEVICE_TYPES

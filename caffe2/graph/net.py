@@ -1,0 +1,434 @@
+"""Net: a list of operators under construction."""
+
+from __future__ import annotations
+
+import difflib
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from caffe2 import ops
+from caffe2.graph import fills, weights
+from caffe2.graph.backward import backward_pass
+from caffe2.graph.blob import BlobReference, ScopedBlobReference, ScopedName, blob_references
+from caffe2.graph.device import DeviceOption
+from caffe2.graph.errors import UsageError
+from caffe2.graph.gradients import Gradient
+from caffe2.graph.operator import (
+    CreateOperator,
+    IsOperator,
+    MakeArgument,
+    near_operators,
+    user_site,
+)
+from caffe2.proto import caffe2_pb2
+
+_names_used: set[str] = set()
+_names_lock = threading.Lock()
+
+
+def _unique_net_name(base: str) -> str:
+    """`base`, or `base_1`, `base_2`, ...: no two nets of a process have one name."""
+    with _names_lock:
+        name, index = base, 0
+        while name in _names_used:
+            index += 1
+            name = f"{base}_{index}"
+        _names_used.add(name)
+    return name
+
+
+class Net:
+    """Operators in order, with the blobs that come from outside and those that leave.
+
+    `net.Relu("x", "y")` appends an operator of any declared type and gives a reference to its
+    output (a tuple of them for several, None for none).  Inputs that no earlier operator of the
+    net writes become external inputs.  Names given as strings are put in the current NameScope.
+    """
+
+    def __init__(self, name_or_proto: str | caffe2_pb2.NetDef, inplace: bool = False) -> None:
+        """A new net, or one that goes on with a copy of a NetDef (`inplace`: with itself).
+
+        Its name gets a number when the process has a net of that name already.
+        """
+        if isinstance(name_or_proto, caffe2_pb2.NetDef):
+            proto = name_or_proto if inplace else caffe2_pb2.NetDef()
+            if not inplace:
+                proto.CopyFrom(name_or_proto)
+            proto.name = _unique_net_name(proto.name or "net")
+        elif isinstance(name_or_proto, str):
+            proto = caffe2_pb2.NetDef(name=_unique_net_name(name_or_proto or "net"))
+        else:
+            raise TypeError(f"a Net is made from a name or a NetDef, got {name_or_proto!r}")
+        self._net = proto
+        self._sites: list[str] = []
+        self._attributes: dict[str, list[Any]] = {}
+        self._blob_number = 0
+        self._next_blob_numbers: dict[str, int] = defaultdict(int)
+        self._param_init: Net | None = None
+        self._forget()
+        self._inputs.update(proto.external_input)
+        self._declare_inputs(proto.op)
+
+    # -- what there is ----------------------------------------------------------------------
+
+    def Proto(self) -> caffe2_pb2.NetDef:
+        """The NetDef under construction; it may be changed directly."""
+        return self._net
+
+    def Name(self) -> str:
+        return self._net.name
+
+    def __str__(self) -> str:
+        return self._net.name
+
+    def __repr__(self) -> str:
+        return f'<Net "{self._net.name}" of {len(self._net.op)} operators>'
+
+    @property
+    def op_sites(self) -> list[str]:
+        """For each operator, the "file:line" of the user's code that made it ("": not known)."""
+        self._fit_sites()
+        return list(self._sites)
+
+    @property
+    def external_inputs(self) -> list[BlobReference]:
+        return [BlobReference(name, self) for name in self._net.external_input]
+
+    @property
+    def external_outputs(self) -> list[BlobReference]:
+        return [BlobReference(name, self) for name in self._net.external_output]
+
+    @property
+    def param_init(self) -> Net:
+        """The net that makes the parameters which operators of this one were given sizes for."""
+        if self._param_init is None:
+            self._param_init = Net(self._net.name + "_init")
+        return self._param_init
+
+    def BlobIsDefined(self, blob: str | BlobReference) -> bool:
+        """Whether the blob is an external input or written by an operator of the net."""
+        self._look()
+        return str(blob) in self._inputs or str(blob) in self._written
+
+    def UsesBlob(self, blob: str | BlobReference) -> bool:
+        """Whether an operator of the net reads or writes the blob, or it is an external input."""
+        self._look()
+        return str(blob) in self._used or str(blob) in self._inputs
+
+    def UsedBlobNames(self) -> set[str]:
+        """The names of all blobs that operators of the net read or write."""
+        self._look()
+        return set(self._used)
+
+    def is_external_input(self, blob: str | BlobReference) -> bool:
+        self._look()
+        return str(blob) in self._inputs
+
+    def GetBlobRef(self, blob_name: str | BlobReference) -> BlobReference:
+        """A reference to a defined blob; KeyError (with near names) when it is not."""
+        if not self.BlobIsDefined(blob_name):
+            raise KeyError(f"Net {self} does not define blob {blob_name}{self._near(blob_name)}")
+        return BlobReference(blob_name, self)
+
+    def _near(self, blob: str | BlobReference) -> str:
+        near = difflib.get_close_matches(str(blob), self._inputs | self._written, 3)
+        return f"; did you mean {' or '.join(near)}?" if near else ""
+
+    def _forget(self) -> None:
+        self._seen_ops = self._seen_inputs = 0
+        self._inputs: set[str] = set()
+        self._written: set[str] = set()
+        self._used: set[str] = set()
+        self._reserved: set[str] = set()
+
+    def _look(self) -> None:
+        """Takes note of operators and inputs added to the message since the last look."""
+        net = self._net
+        if len(net.op) < self._seen_ops or len(net.external_input) < self._seen_inputs:
+            reserved = self._reserved
+            self._forget()
+            self._reserved = reserved
+        for op in net.op[self._seen_ops :]:
+            self._written.update(op.output)
+            self._used.update(op.input, op.output)
+        self._inputs.update(net.external_input[self._seen_inputs :])
+        self._seen_ops, self._seen_inputs = len(net.op), len(net.external_input)
+
+    def _fit_sites(self) -> None:
+        missing = len(self._net.op) - len(self._sites)
+        if missing < 0:
+            del self._sites[missing:]
+        self._sites.extend([""] * missing)
+
+    # -- names ------------------------------------------------------------------------------
+
+    def NextName(self, prefix: str | None = None, output_id: int | None = None) -> str:
+        """A name for a blob that the net does not use yet: "<net>/<prefix>", numbered."""
+        if not prefix:
+            self._blob_number += 1
+            return f"{self._net.name}_blob_{self._blob_number - 1}"
+        self._look()
+        base = f"{self._net.name}/{prefix}"
+        suffix = "" if output_id is None else f":{output_id}"
+        name, number = base + suffix, 1
+        while ScopedName(name) in self._used or ScopedName(name) in self._inputs:
+            number += 1
+            name = f"{base}_{number}{suffix}"
+        return name
+
+    def NextBlob(self, prefix: str = "unnamed") -> BlobReference:
+        """A reference to a blob of a new name: `prefix`, or `prefix_auto_0`, ..."""
+        self._look()
+        name = prefix
+        while name in self._used or name in self._inputs or name in self._reserved:
+            name = f"{prefix}_auto_{self._next_blob_numbers[prefix]}"
+            self._next_blob_numbers[prefix] += 1
+        self._reserved.add(name)
+        return BlobReference(name, self)
+
+    def NextScopedBlob(self, prefix: str = "unnamed") -> BlobReference:
+        """The same in the current NameScope."""
+        return self.NextBlob(ScopedName(prefix))
+
+    # -- inputs, outputs, arguments -----------------------------------------------------------
+
+    def AddExternalInput(self, *inputs: Any) -> Any:
+        """Declares blobs that come from outside; gives one reference, or a list for several.
+
+        The names stand for themselves, without scope.  UsageError for one declared already.
+        """
+        added = self._add_inputs(inputs)
+        return added[0] if len(added) == 1 else added
+
+    def AddExternalInputs(self, *inputs: Any) -> list[BlobReference]:
+        """AddExternalInput that always gives a list."""
+        return self._add_inputs(inputs)
+
+    def AddScopedExternalInputs(self, *inputs: Any) -> Any:
+        """AddExternalInput for names in the current NameScope."""
+        return self.AddExternalInput(*(ScopedBlobReference(blob) for blob in _flat(inputs)))
+
+    def _add_inputs(self, inputs: Iterable[Any]) -> list[BlobReference]:
+        references = [BlobReference(blob, self) for blob in _flat(inputs)]
+        if not references:
+            raise UsageError("no external input was named")
+        self._look()
+        names = [reference.name for reference in references]
+        for index, name in enumerate(names):
+            if name in self._inputs or name in names[:index]:
+                raise UsageError(f"Net already contains an input named {name}")
+        self._net.external_input.extend(names)
+        return references
+
+    def AddExternalOutput(self, *outputs: Any) -> None:
+        """Declares blobs that leave the net.  UsageError (with near names) for undefined ones."""
+        for output in _flat(outputs):
+            if not self.BlobIsDefined(output):
+                raise UsageError(f"{output} is not defined in net {self}{self._near(output)}")
+            self._net.external_output.append(str(output))
+
+    AddExternalOutputs = AddExternalOutput
+
+    def AddScopedExternalOutputs(self, *outputs: Any) -> None:
+        """AddExternalOutput for names in the current NameScope."""
+        self.AddExternalOutput(*(ScopedBlobReference(blob) for blob in _flat(outputs)))
+
+    def AddArgument(self, arg_name: str, arg_value: Any) -> None:
+        """An argument of the net as a whole."""
+        self._net.arg.append(MakeArgument(arg_name, arg_value))
+
+    def add_attribute(self, name: str, obj: Any) -> None:
+        """Remembers a Python object under a name; it does not become part of the NetDef."""
+        self._attributes.setdefault(name, []).append(obj)
+
+    def get_attributes(self, name: str) -> list[Any]:
+        return self._attributes.get(name, [])
+
+    def RunAllOnGPU(self, gpu_id: int = 0, use_cudnn: bool = False) -> None:
+        """Puts all operators on a GPU; `use_cudnn` asks for their cuDNN kernels."""
+        self._net.device_option.CopyFrom(DeviceOption(caffe2_pb2.PROTO_CUDA, gpu_id))
+        if use_cudnn:
+            for op in self._net.op:
+                op.engine = "CUDNN"
+
+    # -- operators --------------------------------------------------------------------------
+
+    def __getattr__(self, op_type: str) -> Callable[..., Any]:
+        if op_type.startswith("_"):
+            raise AttributeError(f"Attribute {op_type} not found.")
+        if not IsOperator(op_type):
+            raise AttributeError(
+                f"Method {op_type} is not a registered operator. "
+                f"Did you mean: [{','.join(near_operators(op_type))}]"
+            )
+
+        def create(inputs: Any, outputs: Any = None, **kwargs: Any) -> Any:
+            return self._create(op_type, inputs, outputs, kwargs)
+
+        create.__name__ = op_type
+        create.__doc__ = ops.find(op_type).doc
+        return create
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self.operator_types()]
+
+    @staticmethod
+    def operator_types() -> list[str]:
+        """All declared operators."""
+        return list(ops.all())
+
+    def _create(self, op_type: str, inputs: Any, outputs: Any, kwargs: dict[str, Any]) -> Any:
+        inputs = blob_references(inputs)
+        if outputs is None:
+            least = ops.find(op_type).outputs.least
+            outputs = [self.NextName(op_type)] if least == 1 else least
+        if isinstance(outputs, int):
+            outputs = [self.NextName(op_type, index) for index in range(outputs)]
+        outputs = blob_references(outputs)
+        inputs += weights.missing_weights(self, op_type, inputs, outputs, kwargs)
+        self.extend_ops([CreateOperator(op_type, inputs, outputs, **kwargs)])
+        made = tuple(BlobReference(output, self) for output in outputs)
+        return made[0] if len(made) == 1 else made or None
+
+    def extend_ops(self, new_ops: Iterable[caffe2_pb2.OperatorDef]) -> None:
+        """Appends ready operators; inputs that nobody writes become external inputs."""
+        new_ops = list(new_ops)
+        self._fit_sites()
+        self._look()
+        self._declare_inputs(new_ops)
+        self._net.op.extend(new_ops)
+        self._sites.extend([user_site()] * len(new_ops))
+
+    def insert_op_at_idx(self, op: caffe2_pb2.OperatorDef, op_idx: int) -> None:
+        """Puts an operator in front of the one at `op_idx`."""
+        following, sites = list(self._net.op[op_idx:]), self.op_sites
+        del self._net.op[op_idx:]
+        self._net.op.extend([op, *following])
+        self._sites = [*sites[:op_idx], user_site(), *sites[op_idx:]]
+        self._forget()
+
+    def _declare_inputs(self, new_ops: Iterable[caffe2_pb2.OperatorDef]) -> None:
+        """Makes external inputs of blobs that `new_ops`, appended, would read unwritten."""
+        written: set[str] = set()
+        for op in new_ops:
+            for name in op.input:
+                if not (name in self._inputs or name in self._written or name in written):
+                    self._net.external_input.append(name)
+                    self._inputs.add(name)
+            written.update(op.output)
+        self._seen_inputs = len(self._net.external_input)
+
+    # -- whole nets --------------------------------------------------------------------------
+
+    def AppendNet(
+        self,
+        net: Net | Iterable[caffe2_pb2.OperatorDef],
+        device_option: caffe2_pb2.DeviceOption | None = None,
+    ) -> Net:
+        """Appends the operators of another net (or operators alone), its external inputs that
+        this net does not write, and its external outputs.  `device_option` replaces theirs."""
+        if isinstance(net, Net):
+            source, sites = net.Proto(), net.op_sites
+        else:
+            source = caffe2_pb2.NetDef(op=list(net))
+            sites = [user_site()] * len(source.op)
+        self._look()
+        self._net.external_input.extend(
+            name
+            for name in source.external_input
+            if name not in self._inputs and name not in self._written
+        )
+        self.extend_ops(source.op)
+        self._sites[len(self._sites) - len(sites) :] = sites
+        if device_option is not None:
+            for op in self._net.op[len(self._net.op) - len(sites) :]:
+                op.device_option.CopyFrom(device_option)
+        self._net.external_output.extend(
+            name for name in source.external_output if name not in self._net.external_output
+        )
+        return self
+
+    def Clone(
+        self,
+        name: str,
+        blob_remap: Mapping[Any, Any] | None = None,
+        op_id_mask: Sequence[int] | None = None,
+        update_external_list: bool = False,
+    ) -> Net:
+        """A copy under a new name.
+
+        blob_remap            old name -> new name of blobs
+        op_id_mask            indices of the operators to keep; default: all
+        update_external_list  external inputs and outputs are found anew from the operators kept
+        """
+        remap = {str(old): str(new) for old, new in (blob_remap or {}).items()}
+        proto = caffe2_pb2.NetDef()
+        proto.CopyFrom(self._net)
+        kept = range(len(self._net.op)) if op_id_mask is None else op_id_mask
+        del proto.op[:]
+        for index in kept:
+            op = proto.op.add()
+            op.CopyFrom(self._net.op[index])
+            for field in (op.input, op.output, op.control_input):
+                field[:] = [remap.get(blob, blob) for blob in field]
+        for field in (proto.external_input, proto.external_output):
+            field[:] = [remap.get(blob, blob) for blob in field]
+        if update_external_list:
+            written = {blob for op in proto.op for blob in op.output}
+            read = {blob for op in proto.op for blob in op.input}
+            proto.external_input[:] = [b for b in proto.external_input if b in read]
+            proto.external_output[:] = [b for b in proto.external_output if b in written]
+        proto.name = name
+        clone = Net(proto)
+        sites = self.op_sites
+        clone._sites = [sites[index] for index in kept]
+        clone._attributes = {key: list(values) for key, values in self._attributes.items()}
+        return clone
+
+    def Const(self, array: Any, blob_out: Any = None, dtype: Any = None) -> BlobReference:
+        """A blob that holds the array (or number, string, list) each time the net runs."""
+        op_type, arguments = fills.given_tensor(array, dtype)
+        return self._create(op_type, [], [blob_out] if blob_out else 1, arguments)  # type: ignore[no-any-return]
+
+    def AddGradientOperators(self, ys: Any, skip: int = 0) -> dict[BlobReference, Gradient]:
+        """Appends the operators that compute the gradients of `ys`.
+
+        ys    a blob or a list of blobs, whose gradients are taken as 1, or a dict from blobs to
+              blobs that hold their gradients (None: 1)
+        skip  the number of operators at the beginning to leave alone
+
+        Gives a dict from every blob that has a gradient to that gradient: a BlobReference, or a
+        GradientSlice of two for a sparse one.  UsageError for a `y` that the net does not use,
+        GradientError when the net cannot be differentiated.
+        """
+        if isinstance(ys, (str, BlobReference)):
+            ys = [ys]
+        for y in ys:
+            if not self.UsesBlob(y):
+                raise UsageError(f"net {self} has no blob '{y}' to start from{self._near(y)}")
+        grad_ops, input_to_grad = backward_pass(self._net.op[skip:], ys, sites=self.op_sites[skip:])
+        self.extend_ops(grad_ops)
+        return input_to_grad
+
+
+def _flat(blobs: Iterable[Any]) -> list[Any]:
+    found: list[Any] = []
+    for blob in blobs:
+        found.extend(blob if isinstance(blob, (list, tuple)) else [blob])
+    return found
+
+
+def get_net_name(netlike: Any) -> str:
+    """The name of a Net or NetDef, or the name itself."""
+    if isinstance(netlike, Net):
+        return netlike.Name()
+    return str(netlike.name) if isinstance(netlike, caffe2_pb2.NetDef) else str(netlike)
+
+
+def output_to_list(op_output: Any) -> list[Any]:
+    """What an operator call gave, as a list."""
+    if op_output is None:
+        return []
+    return list(op_output) if isinstance(op_output, (list, tuple)) else [op_output]

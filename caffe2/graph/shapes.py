@@ -1,0 +1,47 @@
+"""Shape inference: what is known of a net's blobs before it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from caffe2 import ops
+from caffe2.ops.arguments import OperatorError
+from caffe2.ops.declaration import Spec
+from caffe2.proto import caffe2_pb2
+
+
+def infer_shapes(
+    net: caffe2_pb2.NetDef, known: Mapping[str, Spec]
+) -> tuple[dict[str, Spec], list[tuple[int, OperatorError]]]:
+    """The shape and type of every blob for which they follow from `known`.
+
+    Blobs whose shape depends on values, comes from an undeclared operator or is no tensor are
+    left out, and so are those computed from them.  The second result holds, by index, the
+    operators that refuse their inputs, with their reason.
+    """
+    specs = dict(known)
+    refused = []
+    for index, op in enumerate(net.op):
+        try:
+            outputs = infer_operator(op, specs)
+        except OperatorError as error:
+            refused.append((index, error))
+            outputs = ()
+        for position, name in enumerate(op.output):
+            spec = outputs[position] if position < len(outputs) else None
+            specs.pop(name, None)
+            if spec is not None:
+                specs[name] = spec
+    return specs, refused
+
+
+def infer_operator(op: caffe2_pb2.OperatorDef, specs: Mapping[str, Spec]) -> Sequence[Spec | None]:
+    """The specs of one operator's outputs; none when an input's is unknown.  OperatorError when
+    the operator refuses its inputs or arguments."""
+    try:
+        declaration = ops.find(op.type)
+    except ops.UnknownOperatorError:
+        return ()
+    view = declaration.view_of(op)
+    inputs = [specs[name] for name in op.input if name in specs]
+    return declaration.infer(view, inputs) if len(inputs) == len(op.input) else ()

@@ -1,0 +1,1 @@
+"""Layers: operators together with their parameters."""

@@ -1,0 +1,245 @@
+"""ModelHelper: a net, the net that makes its parameters, and the parameters."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from caffe2.graph.blob import BlobReference, ScopedBlobReference
+from caffe2.graph.errors import UsageError
+from caffe2.graph.gradients import Gradient
+from caffe2.graph.net import Net
+from caffe2.graph.scope import SEPARATOR, CurrentNameScope
+from caffe2.nn.parameters import ParameterInfo, ParameterTags
+from caffe2.proto import caffe2_pb2
+
+_ARG_SCOPE = {"order": "NCHW", "use_cudnn": True, "cudnn_exhaustive_search": False}
+# Operators that models with allow_not_known_ops=False may use: none that brew has parameters for.
+_KNOWN = """
+    Accuracy Adadelta Adagrad Adam Add AveragedLoss Cast Checkpoint ConstantFill Copy
+    CopyCPUToGPU CopyGPUToCPU CreateDB DequeueBlobs EnsureCPUOutput ExpandDims Flatten FlattenToVec
+    LabelCrossEntropy LearningRate MakeTwoClass MatMul NCCLAllreduce NHWC2NCHW PRelu PackSegments
+    Print ReduceFrontSum Scale ScatterWeightedSum Sigmoid Snapshot Softmax SoftmaxWithLoss
+    SortedSegmentSum SparseAdadelta SparseAdagrad SquaredL2Distance Squeeze StopGradient Summarize
+    Tanh TensorProtosDBInput Transpose UnpackSegments WeightedSum YellowFin
+"""
+_KNOWN_OPS = frozenset(_KNOWN.split())
+
+
+class ModelHelper:
+    """A model under construction.
+
+    `net` computes, `param_init_net` makes the parameters that the layers of `brew` need.  Any
+    operator is a method, `model.Relu("x", "y")`, and goes to `net`.
+
+    name                 of `net`; `param_init_net` is called `<name>_init`
+    init_params          False: parameters come from elsewhere, nothing fills them
+    allow_not_known_ops  False: operators besides a list of old ones come from `brew` only
+    param_model          a model whose parameters and `param_init_net` are used too
+    arg_scope            arguments that every layer of `brew` gets unless told otherwise
+    net                  a net to go on with, instead of a new one
+    """
+
+    def __init__(
+        self,
+        name: str | None = None,
+        init_params: bool = True,
+        allow_not_known_ops: bool = True,
+        skip_sparse_optim: bool = False,
+        param_model: ModelHelper | None = None,
+        arg_scope: Mapping[str, Any] | None = None,
+        net: Net | None = None,
+    ) -> None:
+        self.name = name or "model"
+        self.net = net if net is not None else Net(self.name)
+        self.init_params = init_params
+        self.allow_not_known_ops = allow_not_known_ops
+        self.skip_sparse_optim = skip_sparse_optim
+        self.arg_scope: dict[str, Any] = {**_ARG_SCOPE, **(arg_scope or {})}
+        self.gradient_ops_added = False
+        self.grad_map: dict[BlobReference, Gradient] = {}
+        self.weights: list[BlobReference] = []
+        self.biases: list[BlobReference] = []
+        if param_model is not None:
+            self.param_init_net = param_model.param_init_net
+            self.param_to_grad = param_model.param_to_grad
+            self.params = param_model.params
+            self._computed_params = param_model._computed_params
+            self._parameters_info = param_model._parameters_info
+        else:
+            self.param_init_net = net.param_init if net is not None else Net(f"{self.name}_init")
+            self.param_to_grad: dict[BlobReference, Gradient] = {}
+            self.params: list[BlobReference] = []
+            self._computed_params: list[BlobReference] = []
+            self._parameters_info: dict[BlobReference, ParameterInfo] = {}
+
+    @classmethod
+    def of_net(cls, net: Net) -> ModelHelper:
+        """The model around a plain net, the same one each time; `net.param_init` makes its
+        parameters."""
+        if not net.get_attributes("model_helper"):
+            net.add_attribute("model_helper", cls(name=net.Name(), net=net))
+        return net.get_attributes("model_helper")[0]  # type: ignore[no-any-return]
+
+    # -- parameters -------------------------------------------------------------------------
+
+    def create_param(
+        self,
+        param_name: str | BlobReference,
+        shape: Sequence[int],
+        initializer: Any,
+        tags: str | Iterable[str] | None = None,
+    ) -> BlobReference:
+        """A parameter, made by `initializer`; the one of that name, if there is one.
+
+        A string is a name in the current NameScope.  UsageError when the parameter exists in
+        another shape.
+        """
+        if isinstance(param_name, str):
+            blob = ScopedBlobReference(param_name)
+        elif isinstance(param_name, BlobReference):
+            blob = param_name
+        else:
+            raise TypeError(f"Unsupported type for param_name: {param_name!r}")
+        known = self._parameters_info.get(blob)
+        if known is not None:
+            if known.shape is not None and list(known.shape) != list(shape):
+                raise UsageError(
+                    f"parameter '{blob}' exists with shape {list(known.shape)}; "
+                    f"it cannot have shape {list(shape)} as well"
+                )
+            return known.blob
+        if self.init_params:
+            info: ParameterInfo = initializer.create_param(
+                param_name=blob, init_net=self.param_init_net, shape=shape
+            )
+        else:
+            info = ParameterInfo(None, BlobReference(blob, self.net), shape=shape)
+        self._parameters_info[blob] = info
+        self.AddParameter(info.blob, tags)
+        return info.blob
+
+    def AddParameter(self, param: BlobReference, tags: str | Iterable[str] | None = None) -> None:
+        """Counts a blob among the parameters; `tags` (of ParameterTags) say what it is for."""
+        if not isinstance(param, BlobReference):
+            raise TypeError(f"a parameter is a BlobReference, got {param!r}")
+        kinds = {tags} if isinstance(tags, str) else set(tags or ())
+        info = self._parameters_info.setdefault(param, ParameterInfo(None, param))
+        info.param_id = len(self._parameters_info) - 1
+        if ParameterTags.COMPUTED_PARAM in kinds:
+            self._computed_params.append(param)
+        else:
+            self.params.append(param)
+        if ParameterTags.WEIGHT in kinds:
+            self.weights.append(param)
+        if ParameterTags.BIAS in kinds:
+            self.biases.append(param)
+
+    def get_param_info(self, param: BlobReference) -> ParameterInfo | None:
+        """What is known of a parameter, or None."""
+        return self._parameters_info.get(param)
+
+    def GetParams(self, namescope: str | None = None, top_scope: bool = False) -> list[Any]:
+        """The learned parameters in a name scope (default: the current one) and those inside it.
+
+        `top_scope` has no effect.
+        """
+        return _in_scope(self.params, namescope)
+
+    def GetComputedParams(self, namescope: str | None = None) -> list[BlobReference]:
+        """The parameters that are computed while training, such as running means."""
+        return _in_scope(self._computed_params, namescope)
+
+    def GetAllParams(self, namescope: str | None = None) -> list[BlobReference]:
+        """GetParams and GetComputedParams."""
+        return self.GetParams(namescope) + self.GetComputedParams(namescope)
+
+    def Validate(self) -> None:
+        """UsageError when a parameter occurs twice."""
+        count = Counter(map(str, self.params + self._computed_params))
+        duplicates = [name for name, times in count.items() if times > 1]
+        if duplicates:
+            raise UsageError(f"Duplicate params: {duplicates}")
+
+    # -- gradients --------------------------------------------------------------------------
+
+    def AddGradientOperators(self, *args: Any, **kwargs: Any) -> dict[BlobReference, Gradient]:
+        """`net.AddGradientOperators`, once; then `param_to_grad` holds the gradient of each
+        parameter that has one."""
+        if self.gradient_ops_added:
+            raise RuntimeError("You cannot run AddGradientOperators twice.")
+        self.Validate()
+        self.grad_map = self.net.AddGradientOperators(*args, **kwargs)
+        self.gradient_ops_added = True
+        self.param_to_grad.update(self.get_param_to_grad(self.params))
+        for param, grad in self.param_to_grad.items():
+            self._parameters_info[param].grad = grad
+        return self.grad_map
+
+    def get_param_to_grad(self, params: Iterable[BlobReference]) -> dict[BlobReference, Gradient]:
+        """The gradients of those parameters that have one."""
+        if not self.gradient_ops_added:
+            raise RuntimeError("You need to run AddGradientOperators first.")
+        return {param: self.grad_map[param] for param in params if param in self.grad_map}
+
+    def GetOptimizationParamInfo(
+        self, params: Iterable[BlobReference] | None = None
+    ) -> list[ParameterInfo]:
+        """The parameters (default: all) that have a gradient, for an optimizer."""
+        if not self.gradient_ops_added:
+            raise RuntimeError("Need to call AddGradientOperators first")
+        chosen = self.params if params is None else params
+        return [self._parameters_info[param] for param in chosen if param in self.param_to_grad]
+
+    # -- nets ---------------------------------------------------------------------------------
+
+    def Proto(self) -> caffe2_pb2.NetDef:
+        return self.net.Proto()
+
+    def InitProto(self) -> caffe2_pb2.NetDef:
+        return self.param_init_net.Proto()
+
+    def get_name(self) -> str:
+        return self.name
+
+    def AddExternalInput(self, *inputs: Any) -> Any:
+        """Declares blobs that come from outside; see `Net.AddExternalInput`."""
+        return self.net.AddExternalInput(*inputs)
+
+    def RunAllOnGPU(self, *args: Any, **kwargs: Any) -> None:
+        """Puts both nets on a GPU; see `Net.RunAllOnGPU`."""
+        self.param_init_net.RunAllOnGPU(*args, **kwargs)
+        self.net.RunAllOnGPU(*args, **kwargs)
+
+    def Averaged(self, inputs: Any, outputs: Any = None, **kwargs: Any) -> Any:
+        """The operator AveragedLoss by another name."""
+        return self.net.AveragedLoss(inputs, outputs, **kwargs)
+
+    def __getattr__(self, op_type: str) -> Callable[..., Any]:
+        if op_type.startswith("_") or "net" not in vars(self):
+            raise AttributeError(f"Attribute {op_type} not found.")
+        make = self.net.__getattr__(op_type)
+        if not self.allow_not_known_ops and op_type not in _KNOWN_OPS:
+            raise AttributeError(f"Operator {op_type} is not known to be safe")
+        if op_type not in ("Conv", "FC"):
+            return make
+
+        def create(inputs: Any, outputs: Any = None, **kwargs: Any) -> Any:
+            if "dim_in" in kwargs and not isinstance(inputs, (list, tuple)):
+                from caffe2.nn.brew import brew
+
+                return getattr(brew, op_type.lower())(self, inputs, outputs, **kwargs)
+            return make(inputs, outputs, **kwargs)
+
+        return create
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self.net.operator_types()]
+
+
+def _in_scope(params: Iterable[BlobReference], namescope: str | None) -> list[BlobReference]:
+    scope = CurrentNameScope() if namescope is None else namescope
+    if scope and not scope.endswith(SEPARATOR):
+        scope += SEPARATOR
+    return [param for param in params if param.GetNameScope().startswith(scope)]

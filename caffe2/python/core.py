@@ -1,0 +1,56 @@
+"""Nets, blobs, operators and gradients; see `caffe2.graph`."""
+
+from typing import Any
+
+from caffe2.graph.blob import BlobReference, ScopedBlobReference, ScopedName
+from caffe2.graph.datatype import DataType
+from caffe2.graph.device import DeviceOption, IsGPUDeviceType, device_option_equal
+from caffe2.graph.gradients import GetIndexFromGradientList, GradientRegistry
+from caffe2.graph.net import Net, get_net_name, output_to_list
+from caffe2.graph.operator import CreateOperator, IsOperator, IsOperatorWithEngine
+from caffe2.graph.scope import DeviceScope, NameScope, SetDeviceOption
+from caffe2.graph.ssa import get_output_producers, get_ssa, get_undefined_blobs
+from caffe2.ops.declaration import GradientSlice
+from caffe2.proto import caffe2_pb2
+from caffe2.python import scope, utils
+
+__all__ = [
+    "BlobReference",
+    "CreateOperator",
+    "DataType",
+    "DeviceOption",
+    "DeviceScope",
+    "GetIndexFromGradientList",
+    "GradientRegistry",
+    "GradientSlice",
+    "IsGPUDeviceType",
+    "IsOperator",
+    "IsOperatorWithEngine",
+    "NameScope",
+    "Net",
+    "ScopedBlobReference",
+    "ScopedName",
+    "SetDeviceOption",
+    "caffe2_pb2",
+    "device_option_equal",
+    "get_net_name",
+    "get_output_producers",
+    "get_ssa",
+    "get_undefined_blobs",
+    "output_to_list",
+    "scope",
+    "utils",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # These load the engine, which building a net does not need.
+    if name == "workspace":
+        from caffe2.python import workspace
+
+        return workspace
+    if name == "GlobalInit":
+        from caffe2.runtime.workspace import GlobalInit
+
+        return GlobalInit
+    raise AttributeError(f"module {__name__} has no attribute {name}")
