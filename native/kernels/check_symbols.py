@@ -12,6 +12,7 @@ usage: check_symbols.py --isa avx2 [--nm nm] object...
 from __future__ import annotations
 
 import argparse
+import re
 import subprocess
 import sys
 
@@ -19,26 +20,19 @@ import sys
 ALLOWED = {"memcpy", "memset", "memmove", "memcmp", "__stack_chk_fail", "_GLOBAL_OFFSET_TABLE_"}
 
 
-def mangled_namespace(isa: str) -> str:
-    """How the namespace caffe2::kernels::<isa> appears in a mangled name."""
-    return "".join(f"{len(part)}{part}" for part in ("caffe2", "kernels", isa))
-
-
 def wrong_symbols(listing: str, isa: str) -> list[str]:
     """The lines of an `nm --format=posix` listing that break the rule."""
-    namespace = mangled_namespace(isa)
+    namespace = "".join(f"{len(part)}{part}" for part in ("caffe2", "kernels", isa))
+    # Function or variable, static local (Z), guard (G) or table (T) of one.
+    ours = re.compile(rf"_?_Z+(?:G[VR]|T[VTISC])?N[KVrRO]*{namespace}")
     wrong = []
     for line in listing.splitlines():
         fields = line.split()
         if len(fields) < 2 or line.endswith(":"):
             continue
-        name, kind = fields[0].removeprefix("_") if fields[0].startswith("__Z") else fields[0], fields[1]
-        if kind in "Uw" and name in ALLOWED:
-            continue
-        if kind.islower() and kind not in "uvw":  # local to its file: never merged
-            continue
-        # _ZN, _ZNK, _ZTV...: the first namespace must be ours, not just any in the name.
-        if not name.lstrip("_").lstrip("ZNKTVGRISrLSO").startswith(namespace):
+        name, kind = fields[0], fields[1]
+        local = kind.islower() and kind not in "uvw"  # such symbols are never merged
+        if not local and name not in ALLOWED and not ours.match(name):
             wrong.append(line)
     return wrong
 

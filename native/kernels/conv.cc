@@ -43,8 +43,8 @@ void conv_pack(const ConvShape& s, ConvAlgorithm algorithm, const float* weights
 
 void conv_forward(const ConvShape& s, ConvAlgorithm algorithm, const float* x, const float* packed,
                   const float* bias, bool relu, float* y, void* scratch, const Parallel& parallel) {
-  (algorithm == ConvAlgorithm::kDirect ? direct_forward : im2col_forward)(
-      s, x, packed, bias, relu, y, scratch, parallel);
+  (algorithm == ConvAlgorithm::kDirect ? direct_forward : im2col_forward)(s, x, packed, bias, relu,
+                                                                          y, scratch, parallel);
 }
 
 void conv_backward_data(const ConvShape& s, ConvAlgorithm algorithm, const float* dy,

@@ -7,11 +7,11 @@ namespace caffe2::kernels::CAFFE2_KERNELS_ISA {
 
 // Sizes that follow from a shape.
 struct ConvSizes {
-  int64_t oh, ow, pixels;      // output
-  int64_t group_c, group_k;    // channels per group
-  int64_t taps;                // kh * kw
-  int64_t reduction;           // group_c * taps: terms of one output value
-  int64_t reach_h, reach_w;    // the dilated window
+  int64_t oh, ow, pixels;    // output
+  int64_t group_c, group_k;  // channels per group
+  int64_t taps;              // kh * kw
+  int64_t reduction;         // group_c * taps: terms of one output value
+  int64_t reach_h, reach_w;  // the dilated window
   bool padded;
   FORCE_INLINE explicit ConvSizes(const ConvShape& s)
       : oh(s.oh()),
@@ -28,7 +28,7 @@ struct ConvSizes {
 
 // The part of a padded image that output rows [first, first + count) look at.
 struct InputRows {
-  int64_t top;    // first row, in rows of the unpadded image (may be negative)
+  int64_t top;  // first row, in rows of the unpadded image (may be negative)
   int64_t rows;
   int64_t width;  // of the padded image
   FORCE_INLINE InputRows(const ConvShape& s, int64_t first, int64_t count)

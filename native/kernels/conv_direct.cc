@@ -13,7 +13,8 @@ bool direct_supports(const ConvShape& s, ConvPass pass) {
          max_of(s.pad_l, s.pad_r) < z.reach_w;
 }
 
-// ---- layouts --------------------------------------------------------------------------------------
+// ---- layouts
+// --------------------------------------------------------------------------------------
 
 void DirectLayout::fill_runs(int64_t width, int64_t plane, Run* runs) const {
   for (int64_t c = 0; c < c_blocks; c++) {
@@ -91,14 +92,16 @@ void from_blocked(int64_t n, int64_t c, int64_t hw, const float* blocked, float*
 
 bool conv_blocked_input(const ConvShape& s) { return !DirectLayout(s).plain; }
 
-// ---- filters --------------------------------------------------------------------------------------
+// ---- filters
+// --------------------------------------------------------------------------------------
 
 std::size_t direct_packed_bytes(const ConvShape& s) {
   const DirectLayout layout(s);
   return (std::size_t)(s.group * layout.k_vectors * VL * layout.sizes.reduction) * sizeof(float);
 }
 
-void direct_pack(const ConvShape& s, const float* weights, float* packed, const Parallel& parallel) {
+void direct_pack(const ConvShape& s, const float* weights, float* packed,
+                 const Parallel& parallel) {
   const DirectLayout layout(s);
   const ConvSizes& z = layout.sizes;
   for_blocks(parallel, s.group * layout.k_vectors, [&](int64_t b, int) {
@@ -118,7 +121,8 @@ void direct_pack(const ConvShape& s, const float* weights, float* packed, const 
   });
 }
 
-// ---- forward --------------------------------------------------------------------------------------
+// ---- forward
+// --------------------------------------------------------------------------------------
 
 namespace {
 
@@ -126,9 +130,9 @@ namespace {
 // its input rows into form itself, so that blocks are independent and stay in the cache.
 struct Plan {
   DirectLayout layout;
-  int64_t rows, strips;        // output rows per strip
-  int64_t vectors, parts;      // vectors of output channels per block (all groups counted through)
-  int64_t input_size;          // floats of a strip's input
+  int64_t rows, strips;    // output rows per strip
+  int64_t vectors, parts;  // vectors of output channels per block (all groups counted through)
+  int64_t input_size;      // floats of a strip's input
   std::size_t shared_bytes, lane_bytes;
   FORCE_INLINE int64_t blocks() const { return layout.s.n * strips * parts; }
 };
@@ -180,9 +184,9 @@ std::size_t direct_forward_scratch(const ConvShape& s, int threads) {
 
 // `rows` output rows, from an input at x with planes and rows `plane` and `width` * unit floats
 // apart, into vectors [first, last) of out, which are out_plane floats apart.
-static void convolve(const Plan& plan, const Run* runs, const float* x, int64_t plane, int64_t width,
-                     int64_t rows, const float* packed, const float* bias, bool relu, int64_t first,
-                     int64_t last, float* out, int64_t out_plane) {
+static void convolve(const Plan& plan, const Run* runs, const float* x, int64_t plane,
+                     int64_t width, int64_t rows, const float* packed, const float* bias, bool relu,
+                     int64_t first, int64_t last, float* out, int64_t out_plane) {
   const DirectLayout& layout = plan.layout;
   const ConvShape& s = layout.s;
   const int64_t unit = layout.unit, ow = layout.sizes.ow;
@@ -211,10 +215,9 @@ static void convolve(const Plan& plan, const Run* runs, const float* x, int64_t 
       for (int64_t t = 0; t < tiles.tiles; t++) {
         const int64_t pixel = tiles.begin(t);
         const int height = tiles.height(t);
-        const TilePointers at = {
-            from + (line * s.stride_h * width + pixel * s.stride_w) * unit, filters,
-            out + (v - first) * out_plane + (line * ow + pixel) * VL, bias ? bias + v * VL : nullptr,
-            nullptr};
+        const TilePointers at = {from + (line * s.stride_h * width + pixel * s.stride_w) * unit,
+                                 filters, out + (v - first) * out_plane + (line * ow + pixel) * VL,
+                                 bias ? bias + v * VL : nullptr, nullptr};
         tile_for(spacing, height, vectors)(shape, at);
       }
     }
@@ -278,8 +281,9 @@ void direct_forward(const ConvShape& s, const float* x, const float* packed, con
   forward(s, false, x, packed, bias, relu, y, scratch, parallel);
 }
 
-void conv_forward_blocked(const ConvShape& s, const float* x, const float* packed, const float* bias,
-                          bool relu, float* y, void* scratch, const Parallel& parallel) {
+void conv_forward_blocked(const ConvShape& s, const float* x, const float* packed,
+                          const float* bias, bool relu, float* y, void* scratch,
+                          const Parallel& parallel) {
   forward(s, true, x, packed, bias, relu, y, scratch, parallel);
 }
 

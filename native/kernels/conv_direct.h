@@ -12,10 +12,10 @@ namespace caffe2::kernels::CAFFE2_KERNELS_ISA {
 struct DirectLayout {
   const ConvShape& s;
   ConvSizes sizes;
-  bool plain;           // input [c][h][w]
-  int64_t unit;         // floats per input pixel: 1 or VL
-  int64_t c_blocks;     // planes per group
-  int64_t k_vectors;    // vectors of output channels per group
+  bool plain;         // input [c][h][w]
+  int64_t unit;       // floats per input pixel: 1 or VL
+  int64_t c_blocks;   // planes per group
+  int64_t k_vectors;  // vectors of output channels per group
   FORCE_INLINE explicit DirectLayout(const ConvShape& shape)
       : s(shape),
         sizes(shape),

@@ -7,7 +7,8 @@
 
 namespace caffe2::kernels::CAFFE2_KERNELS_ISA {
 
-// ---- by data --------------------------------------------------------------------------------------
+// ---- by data
+// --------------------------------------------------------------------------------------
 
 static ConvShape turned(const ConvShape& s) {
   const ConvSizes z(s);
@@ -33,8 +34,7 @@ static void pack_turned(const DirectLayout& layout, const float* weights, float*
     float* out = layout.pair(packed, group, first) + (vector - first) * VL;
     const int lanes = (int)min_of<int64_t>(VL, z.group_k - vector * VL);
     for (int64_t k = 0; k < z.group_c; k++) {
-      const float* filter =
-          weights + ((group * z.group_c + k) * z.group_k + vector * VL) * z.taps;
+      const float* filter = weights + ((group * z.group_c + k) * z.group_k + vector * VL) * z.taps;
       for (int64_t tap = 0; tap < z.taps; tap += VL) {
         const int width = (int)min_of<int64_t>(VL, z.taps - tap);
         vf block[VL];
@@ -67,7 +67,8 @@ void direct_backward_data(const ConvShape& s, const float* dy, const float* weig
                  (char*)scratch + round_up(direct_packed_bytes(t), kAlignment), parallel);
 }
 
-// ---- by weights -----------------------------------------------------------------------------------
+// ---- by weights
+// -----------------------------------------------------------------------------------
 
 namespace {
 

@@ -36,7 +36,8 @@ std::size_t im2col_packed_bytes(const ConvShape& s) {
   return (std::size_t)(s.group * packed_rows_size(sizes.group_k, sizes.reduction)) * sizeof(float);
 }
 
-void im2col_pack(const ConvShape& s, const float* weights, float* packed, const Parallel& parallel) {
+void im2col_pack(const ConvShape& s, const float* weights, float* packed,
+                 const Parallel& parallel) {
   const ConvSizes sizes(s);
   const int64_t pieces = ceil_div(sizes.reduction, DEPTH);
   for_blocks(parallel, s.group * pieces, [&](int64_t block, int) {

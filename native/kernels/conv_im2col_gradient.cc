@@ -6,16 +6,17 @@
 
 namespace caffe2::kernels::CAFFE2_KERNELS_ISA {
 
-// ---- by data --------------------------------------------------------------------------------------
+// ---- by data
+// --------------------------------------------------------------------------------------
 
 namespace {
 
 struct DataPlan {
   ConvSizes sizes;
-  bool direct;                // 1x1, stride 1: the columns are the gradient
-  int64_t channels, blocks;   // input channels of a block of work; such blocks per group
-  int64_t rows;               // output rows whose columns are made at a time
-  int64_t packed_block;       // floats of a block's packed weights
+  bool direct;               // 1x1, stride 1: the columns are the gradient
+  int64_t channels, blocks;  // input channels of a block of work; such blocks per group
+  int64_t rows;              // output rows whose columns are made at a time
+  int64_t packed_block;      // floats of a block's packed weights
   std::size_t shared_bytes, lane_bytes;
 
   FORCE_INLINE int64_t channels_of(int64_t block) const {
@@ -128,7 +129,8 @@ void im2col_backward_data(const ConvShape& s, const float* dy, const float* weig
   });
 }
 
-// ---- by weights -----------------------------------------------------------------------------------
+// ---- by weights
+// -----------------------------------------------------------------------------------
 
 namespace {
 
@@ -136,11 +138,11 @@ constexpr int64_t TERMS = 128;  // terms of the sum, that is columns of dw, in a
 
 struct WeightsPlan {
   ConvSizes sizes;
-  int64_t slices;   // of the batch
-  int64_t parts;    // blocks of terms per group
-  int64_t images;   // small images are multiplied several at a time
-  int64_t pixels;   // large ones in pieces
-  int64_t channels; // channels that TERMS terms can touch
+  int64_t slices;    // of the batch
+  int64_t parts;     // blocks of terms per group
+  int64_t images;    // small images are multiplied several at a time
+  int64_t pixels;    // large ones in pieces
+  int64_t channels;  // channels that TERMS terms can touch
   std::size_t shared_bytes, lane_bytes;
 };
 
@@ -215,8 +217,8 @@ static void weights_block(const ConvShape& s, const WeightsPlan& plan, int64_t g
           copy(from + k * z.pixels, pixels, side_by_side + k * p.k + i * pixels);
         }
       }
-      pack_rows(false, p.m, p.k, 1, images == 1 ? from : side_by_side,
-                images == 1 ? z.pixels : p.k, rows);
+      pack_rows(false, p.m, p.k, 1, images == 1 ? from : side_by_side, images == 1 ? z.pixels : p.k,
+                rows);
       pack_panels(true, terms, p.k, columns, p.k, panels);
       p.accumulate = image > first || begin > 0;
       product(p);

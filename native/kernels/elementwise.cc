@@ -8,7 +8,8 @@ void relu(int64_t n, const float* x, float* y, const Parallel& parallel) {
   map(parallel, n, y, [](vf v) { return max(vf{}, v); }, x);
 }
 
-void relu_gradient(int64_t n, const float* y, const float* dy, float* dx, const Parallel& parallel) {
+void relu_gradient(int64_t n, const float* y, const float* dy, float* dx,
+                   const Parallel& parallel) {
   map(parallel, n, dx, [](vf out, vf d) { return select(out > vf{}, d, vf{}); }, y, dy);
 }
 
@@ -26,6 +27,16 @@ void tanh(int64_t n, const float* x, float* y, const Parallel& parallel) {
 
 void sigmoid(int64_t n, const float* x, float* y, const Parallel& parallel) {
   map(parallel, n, y, [](vf v) { return sigmoid(v); }, x);
+}
+
+void tanh_gradient(int64_t n, const float* y, const float* dy, float* dx,
+                   const Parallel& parallel) {
+  map(parallel, n, dx, [](vf out, vf d) { return d * (1.f - out * out); }, y, dy);
+}
+
+void sigmoid_gradient(int64_t n, const float* y, const float* dy, float* dx,
+                      const Parallel& parallel) {
+  map(parallel, n, dx, [](vf out, vf d) { return d * out * (1.f - out); }, y, dy);
 }
 
 void fill(int64_t n, float value, float* y, const Parallel& parallel) {

@@ -1,65 +1,68 @@
-// Declares everything in Table as a function of one instruction set. See kernels.h for what they do.
+// Declares everything in Table as a function of one instruction set. See kernels.h for what they
+// do.
 #pragma once
 
 #include <type_traits>
 
 #include "kernels/kernels.h"
 
-#define CAFFE2_KERNEL_LIST(KERNEL)    \
-  KERNEL(gemm_scratch_bytes)          \
-  KERNEL(gemm)                        \
-  KERNEL(gemm_packed_bytes)           \
-  KERNEL(gemm_pack)                   \
-  KERNEL(gemm_packed)                 \
-  KERNEL(conv_supports)               \
-  KERNEL(conv_algorithm)              \
-  KERNEL(conv_scratch_bytes)          \
-  KERNEL(conv_packed_bytes)           \
-  KERNEL(conv_pack)                   \
-  KERNEL(conv_forward)                \
-  KERNEL(conv_backward_data)          \
-  KERNEL(conv_backward_weights)       \
-  KERNEL(conv_backward_bias)          \
-  KERNEL(blocked_bytes)               \
-  KERNEL(to_blocked)                  \
-  KERNEL(from_blocked)                \
-  KERNEL(conv_blocked_input)          \
-  KERNEL(conv_forward_blocked)        \
-  KERNEL(max_pool)                    \
-  KERNEL(max_pool_gradient)           \
-  KERNEL(average_pool)                \
-  KERNEL(average_pool_gradient)       \
-  KERNEL(relu)                        \
-  KERNEL(relu_gradient)               \
-  KERNEL(exp)                         \
-  KERNEL(log)                         \
-  KERNEL(tanh)                        \
-  KERNEL(sigmoid)                     \
-  KERNEL(fill)                        \
-  KERNEL(scale)                       \
-  KERNEL(add)                         \
-  KERNEL(sub)                         \
-  KERNEL(mul)                         \
-  KERNEL(div)                         \
-  KERNEL(axpby)                       \
-  KERNEL(weighted_sum)                \
-  KERNEL(add_row)                     \
-  KERNEL(momentum_sgd)                \
-  KERNEL(cast)                        \
-  KERNEL(softmax)                     \
-  KERNEL(log_softmax)                 \
-  KERNEL(softmax_gradient)            \
-  KERNEL(label_cross_entropy)         \
+#define CAFFE2_KERNEL_LIST(KERNEL)     \
+  KERNEL(gemm_scratch_bytes)           \
+  KERNEL(gemm)                         \
+  KERNEL(gemm_packed_bytes)            \
+  KERNEL(gemm_pack)                    \
+  KERNEL(gemm_packed)                  \
+  KERNEL(conv_supports)                \
+  KERNEL(conv_algorithm)               \
+  KERNEL(conv_scratch_bytes)           \
+  KERNEL(conv_packed_bytes)            \
+  KERNEL(conv_pack)                    \
+  KERNEL(conv_forward)                 \
+  KERNEL(conv_backward_data)           \
+  KERNEL(conv_backward_weights)        \
+  KERNEL(conv_backward_bias)           \
+  KERNEL(blocked_bytes)                \
+  KERNEL(to_blocked)                   \
+  KERNEL(from_blocked)                 \
+  KERNEL(conv_blocked_input)           \
+  KERNEL(conv_forward_blocked)         \
+  KERNEL(max_pool)                     \
+  KERNEL(max_pool_gradient)            \
+  KERNEL(average_pool)                 \
+  KERNEL(average_pool_gradient)        \
+  KERNEL(relu)                         \
+  KERNEL(relu_gradient)                \
+  KERNEL(exp)                          \
+  KERNEL(log)                          \
+  KERNEL(tanh)                         \
+  KERNEL(sigmoid)                      \
+  KERNEL(tanh_gradient)                \
+  KERNEL(sigmoid_gradient)             \
+  KERNEL(fill)                         \
+  KERNEL(scale)                        \
+  KERNEL(add)                          \
+  KERNEL(sub)                          \
+  KERNEL(mul)                          \
+  KERNEL(div)                          \
+  KERNEL(axpby)                        \
+  KERNEL(weighted_sum)                 \
+  KERNEL(add_row)                      \
+  KERNEL(momentum_sgd)                 \
+  KERNEL(cast)                         \
+  KERNEL(softmax)                      \
+  KERNEL(log_softmax)                  \
+  KERNEL(softmax_gradient)             \
+  KERNEL(label_cross_entropy)          \
   KERNEL(label_cross_entropy_gradient) \
-  KERNEL(softmax_loss)                \
-  KERNEL(softmax_loss_gradient)       \
-  KERNEL(sum)                         \
-  KERNEL(row_sums)                    \
-  KERNEL(column_sums)                 \
-  KERNEL(argmax)                      \
-  KERNEL(first_outside)               \
-  KERNEL(uniform)                     \
-  KERNEL(normal)                      \
+  KERNEL(softmax_loss)                 \
+  KERNEL(softmax_loss_gradient)        \
+  KERNEL(sum)                          \
+  KERNEL(row_sums)                     \
+  KERNEL(column_sums)                  \
+  KERNEL(argmax)                       \
+  KERNEL(first_outside)                \
+  KERNEL(uniform)                      \
+  KERNEL(normal)                       \
   KERNEL(uniform_int)
 
 namespace caffe2::kernels::CAFFE2_KERNELS_ISA {

@@ -5,7 +5,8 @@
 
 namespace caffe2::kernels::CAFFE2_KERNELS_ISA {
 
-// ---- product of two packed pieces -----------------------------------------------------------------
+// ---- product of two packed pieces
+// -----------------------------------------------------------------
 
 // A tile whose columns end inside a vector: it works on a full-width copy of its outputs.
 static void tile_at_edge(Tile run, TileShape shape, TilePointers at, int height, int columns) {
@@ -63,7 +64,8 @@ void product(const Product& p) {
   }
 }
 
-// ---- matrix times vector --------------------------------------------------------------------------
+// ---- matrix times vector
+// --------------------------------------------------------------------------
 
 // What to do with a finished sum.
 struct Finish {
@@ -153,16 +155,17 @@ static void vector_product(bool by_rows, int64_t n, int64_t k, const float* b, i
   });
 }
 
-// ---- the general product --------------------------------------------------------------------------
+// ---- the general product
+// --------------------------------------------------------------------------
 
 namespace {
 
 // How a product is cut up; depends on the shape alone.
 struct Plan {
   bool row_vector, column_vector;  // m (small) or n = 1
-  bool swap;                       // compute the transpose of C: cheaper when B would need transposing
-  bool in_place_b;                 // tiles read B where it is
-  int64_t m, n, k;                 // of the product as computed
+  bool swap;        // compute the transpose of C: cheaper when B would need transposing
+  bool in_place_b;  // tiles read B where it is
+  int64_t m, n, k;  // of the product as computed
   int64_t block_m, block_n, blocks;
   std::size_t lane_bytes;
 };
@@ -241,8 +244,8 @@ static void multiply_block(const Gemm& g, const Plan& plan, const float* a, cons
     p.k = min_of(DEPTH, plan.k - k0);
     p.accumulate = g.beta != 0 || k0 > 0;
     p.relu = g.relu && k0 + p.k == plan.k;
-    pack_rows(left_trans, m, p.k, g.alpha, left + (left_trans ? k0 * ld_left + i0 : i0 * ld_left + k0),
-              ld_left, rows);
+    pack_rows(left_trans, m, p.k, g.alpha,
+              left + (left_trans ? k0 * ld_left + i0 : i0 * ld_left + k0), ld_left, rows);
     if (packed) {
       p.panels = packed + k0 * round_up(plan.n, VL) + j0 * p.k;
       product(p);
@@ -306,7 +309,8 @@ static void multiply(Gemm g, const float* a, const float* b, const float* packed
   });
 }
 
-// ---- what the table shows -------------------------------------------------------------------------
+// ---- what the table shows
+// -------------------------------------------------------------------------
 
 static std::size_t scratch_for(const Gemm& g, const Plan& p, int threads) {
   if (p.row_vector || p.column_vector) return (std::size_t)g.k * sizeof(float);
@@ -316,7 +320,8 @@ static std::size_t scratch_for(const Gemm& g, const Plan& p, int threads) {
 // Enough for gemm and gemm_packed.
 std::size_t gemm_scratch_bytes(const Gemm& g, int threads) {
   if (g.m <= 0 || g.n <= 0 || g.k <= 0) return 0;
-  return max_of(scratch_for(g, plan_for(g, false), threads), scratch_for(g, plan_for(g, true), threads));
+  return max_of(scratch_for(g, plan_for(g, false), threads),
+                scratch_for(g, plan_for(g, true), threads));
 }
 
 void gemm(const Gemm& g, const float* a, const float* b, float* c, void* scratch,

@@ -37,10 +37,10 @@ void pack_panels(bool trans, int64_t n, int64_t k, const float* b, int64_t ldb, 
 // C[m, n] (+)= rows * panels, k <= DEPTH.
 struct Product {
   int64_t m, n, k;
-  bool rows_trans;          // how pack_rows was called
-  const float* rows;        // from pack_rows
-  const float* panels;      // from pack_panels, or a plain matrix:
-  int64_t ldb = 0;          // its row distance (whole vectors only: n a multiple of VL), or 0
+  bool rows_trans;      // how pack_rows was called
+  const float* rows;    // from pack_rows
+  const float* panels;  // from pack_panels, or a plain matrix:
+  int64_t ldb = 0;      // its row distance (whole vectors only: n a multiple of VL), or 0
   float* c;
   int64_t ldc;
   bool accumulate = false;  // add to C; otherwise start from one of the biases, or from 0

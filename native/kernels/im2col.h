@@ -1,5 +1,5 @@
-// The matrix behind a convolution: one row per term of the sum (channel, window row, window column),
-// one column per output pixel. It is gathered in small pieces, never as a whole.
+// The matrix behind a convolution: one row per term of the sum (channel, window row, window
+// column), one column per output pixel. It is gathered in small pieces, never as a whole.
 #pragma once
 
 #include "kernels/conv.h"
@@ -8,9 +8,9 @@ namespace caffe2::kernels::CAFFE2_KERNELS_ISA {
 
 // Input rows of one image that a range of output pixels looks at.
 struct Window {
-  const float* x;             // first channel, first row of interest
-  ptrdiff_t plane, width;     // distances between channels and between rows
-  int64_t first_row;          // output row that x belongs to
+  const float* x;          // first channel, first row of interest
+  ptrdiff_t plane, width;  // distances between channels and between rows
+  int64_t first_row;       // output row that x belongs to
 };
 
 // The window on output pixels [begin, end) of `channels` channels at x. With padding, the rows are
@@ -20,8 +20,8 @@ Window make_window(const ConvShape& s, int64_t channels, const float* x, int64_t
 int64_t padded_size(const ConvShape& s, int64_t channels, int64_t pixels);
 
 // offsets[i] = distance from an output pixel's corner to term i of its sum.
-void term_offsets(const ConvShape& s, ptrdiff_t plane, ptrdiff_t width, int64_t first, int64_t count,
-                  ptrdiff_t* offsets);
+void term_offsets(const ConvShape& s, ptrdiff_t plane, ptrdiff_t width, int64_t first,
+                  int64_t count, ptrdiff_t* offsets);
 
 // out[i][j] = the value that pixel begin + j finds at offsets[i], for i < terms, j < count.
 // Rows of out are `row` floats apart; their first `room` >= count floats may be overwritten.

@@ -155,6 +155,10 @@ struct Table {
   void (*log)(int64_t n, const float* x, float* y, const Parallel& parallel);
   void (*tanh)(int64_t n, const float* x, float* y, const Parallel& parallel);
   void (*sigmoid)(int64_t n, const float* x, float* y, const Parallel& parallel);
+  void (*tanh_gradient)(int64_t n, const float* y, const float* dy, float* dx,
+                        const Parallel& parallel);  // dx = dy * (1 - y^2)
+  void (*sigmoid_gradient)(int64_t n, const float* y, const float* dy, float* dx,
+                           const Parallel& parallel);  // dx = dy * y * (1 - y)
   void (*fill)(int64_t n, float value, float* y, const Parallel& parallel);
   void (*scale)(int64_t n, float alpha, const float* x, float* y, const Parallel& parallel);
   void (*add)(int64_t n, const float* a, const float* b, float* y, const Parallel& parallel);

@@ -1,4 +1,5 @@
-// Loops over arrays, a vector at a time; the last, partial vector never touches memory behind the end.
+// Loops over arrays, a vector at a time; the last, partial vector never touches memory behind the
+// end.
 #pragma once
 
 #include "kernels/blocks.h"

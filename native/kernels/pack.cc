@@ -57,7 +57,8 @@ static void pack_stored_columns(int64_t m, int64_t k, float alpha, const float* 
       const int height = tiles.height(t);
       int p = 0;
       for (; p + VL <= height; p += VL) store(out + p, alpha * load(from + p));
-      if (p < height) store_partial(out + p, alpha * load_partial(from + p, height - p), height - p);
+      if (p < height)
+        store_partial(out + p, alpha * load_partial(from + p, height - p), height - p);
     }
   }
 }

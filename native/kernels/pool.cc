@@ -39,8 +39,8 @@ FORCE_INLINE void join_row(int64_t n, const float* in, int64_t stride, float* ac
 
 // Output row y: the inputs of each window joined, beginning with `start`.
 template <class Join>
-FORCE_INLINE void join_windows(const PoolShape& s, const float* in, int64_t y, float start, float* out,
-                               const Join& join) {
+FORCE_INLINE void join_windows(const PoolShape& s, const float* in, int64_t y, float start,
+                               float* out, const Join& join) {
   for (int64_t x = 0; x < s.ow; x++) out[x] = start;
   for_taps(s, y, 0, s.ow, [&](int64_t first, int64_t last, int64_t row, int64_t offset) {
     join_row(last - first, in + row * s.w + first * s.stride_w + offset, s.stride_w, out + first,

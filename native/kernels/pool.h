@@ -53,7 +53,9 @@ struct Pair {
   FORCE_INLINE Pair(vf a, vf b) : low(a), high(b) {}
   FORCE_INLINE Pair(const float* x, int64_t n)
       : low(n >= VL ? load(x) : load_partial(x, (int)n)),
-        high(n >= 2 * VL ? load(x + VL) : n > VL ? load_partial(x + VL, (int)n - VL) : vf{}) {}
+        high(n >= 2 * VL ? load(x + VL)
+             : n > VL    ? load_partial(x + VL, (int)n - VL)
+                         : vf{}) {}
   FORCE_INLINE void write(float* x, int64_t n) const {
     if (n >= VL) {
       store(x, low);

@@ -1,5 +1,5 @@
-// Gradients of pooling. As asked of the original Caffe2: every input element that equals the largest
-// one of a window gets the whole gradient of that window, so ties multiply it.
+// Gradients of pooling. As asked of the original Caffe2: every input element that equals the
+// largest one of a window gets the whole gradient of that window, so ties multiply it.
 #include "kernels/functions.h"
 #include "kernels/map.h"
 #include "kernels/pool.h"
@@ -20,7 +20,8 @@ static void two_by_two_max(int64_t ow, const float* x, int64_t width, const floa
     const Pair largest = twice(read(y)), d = twice(read(dy));
     for (int64_t row = 0; row < 2; row++) {
       const Pair in(x + row * width + 2 * i, 2 * n);
-      Pair(select(in.low == largest.low, d.low, vf{}), select(in.high == largest.high, d.high, vf{}))
+      Pair(select(in.low == largest.low, d.low, vf{}),
+           select(in.high == largest.high, d.high, vf{}))
           .write(dx + row * width + 2 * i, 2 * n);
     }
   }

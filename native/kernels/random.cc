@@ -1,7 +1,7 @@
-// Random numbers from Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as
-// 1, 2, 3", 2011): ten rounds of multiplication turn (counter, key) into four random words. Nothing
-// is carried from one number to the next. This file is compiled without fused multiply-add, so that
-// results are the same on every instruction set.
+// Random numbers from Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy
+// as 1, 2, 3", 2011): ten rounds of multiplication turn (counter, key) into four random words.
+// Nothing is carried from one number to the next. This file is compiled without fused multiply-add,
+// so that results are the same on every instruction set.
 #include "kernels/blocks.h"
 #include "kernels/functions.h"
 #include "kernels/math.h"
@@ -17,7 +17,7 @@ struct Words {
 };
 
 void philox(uint64_t key, uint64_t stream, uint64_t first, Words& out) {
-  uint32_t(&c)[4][BLOCKS] = out.word;
+  uint32_t (&c)[4][BLOCKS] = out.word;
   for (int i = 0; i < BLOCKS; i++) {
     c[0][i] = (uint32_t)(first + i);
     c[1][i] = (uint32_t)((first + i) >> 32);
@@ -47,7 +47,8 @@ FORCE_INLINE void generate(const RandomState& r, int64_t n, T* y, const Parallel
   for_ranges(parallel, n, 8192, [&](int64_t begin, int64_t end) {
     while (begin < end) {
       const uint64_t element = r.offset + (uint64_t)begin, block = element / PER_BLOCK;
-      const int64_t skip = (int64_t)(element % PER_BLOCK), count = min_of(COUNT - skip, end - begin);
+      const int64_t skip = (int64_t)(element % PER_BLOCK),
+                    count = min_of(COUNT - skip, end - begin);
       Words words;
       T values[COUNT];
       philox(r.key, r.stream, block, words);

@@ -126,9 +126,7 @@ template <int... I>
 FORCE_INLINE vf take_even(vf first, vf last, std::integer_sequence<int, I...>) {
   return __builtin_shufflevector(first, last, (I < VL / 2 ? 2 * I : 2 * I + 1)...);
 }
-FORCE_INLINE vf load_even(const float* x) {
-  return take_even(load(x), load(x + VL - 1), Lanes());
-}
+FORCE_INLINE vf load_even(const float* x) { return take_even(load(x), load(x + VL - 1), Lanes()); }
 
 // a[0] b[0] a[1] b[1] ...: the lower and the upper half of the interleaved pair.
 template <int Half, int... I>

@@ -1,6 +1,7 @@
 // The register tile that matrix products and convolutions stand on:
 //
-//   out[p][q] = start + sum over runs, r < run.count:  a[run.offset + p * PS + r * a_step] * w[..][q]
+//   out[p][q] = start + sum over runs, r < run.count:  a[run.offset + p * PS + r * a_step] *
+//   w[..][q]
 //
 // p < P are scalars of the broadcast operand `a`, q < Q are vectors of the operand `w`, whose rows
 // follow each other through all runs. Where `a` is found is told by a list of runs, which makes one
@@ -30,7 +31,8 @@ struct TileShape {
   bool relu = false;
 };
 
-// The operands of one tile. It starts from out, or else from the bias that is there, or else from 0.
+// The operands of one tile. It starts from out, or else from the bias that is there, or else from
+// 0.
 struct TilePointers {
   const float* a;
   const float* w;
