@@ -175,7 +175,7 @@ TEST_CASE("definitions are verified: counts, in-place use, arguments") {
   order.name = "order";
   order.s = "NCWH";
   conv.arg = {order};
-  CHECK(text(conv) == "argument 'order' = 'NCWH' is not one of: NCHW NHWC");
+  CHECK(text(conv) == "argument 'order' = 'NCWH' is not one of: NCHW NHWC nchw nhwc");
   conv.arg = {integer("order", 3)};
   CHECK(text(conv) == "argument 'order' must be a string");
   conv.arg = {integer("something_of_an_old_net", 3)};

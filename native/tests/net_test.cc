@@ -116,7 +116,7 @@ TEST_CASE_FIXTURE(Fixture, "a failing operator is named and leaves its outputs a
   const Error error = error_of([&] { workspace.get_net("n")->run(); });
   CHECK(error.location().op_index == 1);
   CHECK(std::string(error.what()) ==
-        "Operator 1 (Sum) of net 'n': input 0 (X) 'y' has shape (2,) but input 1 (X) 'bad' has "
+        "Operator 1 (Sum) of net 'n': input 0 (A) 'y' has shape (2,) but input 1 (A) 'bad' has "
         "(3,); they must be the same\n  created at a.py:8");
   CHECK(fetch("y") == std::vector<float>{1, 1});
   CHECK(fetch("z") == std::vector<float>{42});
