@@ -20,10 +20,11 @@ class Predictor:
     """A net with its parameters, ready to answer.
 
     init_net     fills the parameters, run once
-    predict_net  computes `external_output` from the blobs of `external_input` that init_net does
-                 not fill, which are the inputs, in this order
+    predict_net  computes `external_output` from `external_input`: inputs and parameters
 
-    Both are NetDef messages, their serialized bytes, or objects with a `Proto()`.  The predictor
+    What init_net does not fill has to be given to each run; `needed` names it.  Exported nets may
+    also fill an input with a value that stands for it: what was given then stays until it is given
+    anew.  Both nets are NetDef messages, their serialized bytes, or objects with a `Proto()`.  The predictor
     has a workspace of its own.  ValueError for bytes that are no NetDef and for nets that do not
     fit together; EngineError when a net fails.  Calls from several threads take turns.
     """
@@ -34,10 +35,11 @@ class Predictor:
         self._lock = threading.Lock()
         self._workspace.run_net_once(init.SerializeToString())
         filled = set(self._workspace.blobs())
-        self.inputs: list[str] = [name for name in predict.external_input if name not in filled]
+        self.inputs: list[str] = list(predict.external_input)
+        self.needed: list[str] = [name for name in self.inputs if name not in filled]
         self.outputs: list[str] = list(predict.external_output)
         self._check(predict, filled)
-        for name in self.inputs:
+        for name in self.needed:
             self._workspace.create_blob(name)
         if not predict.name:
             predict.name = "predict_net"
@@ -57,14 +59,15 @@ class Predictor:
         if unresolved:
             raise ValueError(
                 f"predict_net uses blobs that nothing provides: {', '.join(unresolved)}; "
-                f"its inputs are {', '.join(self.inputs) or 'none'}, init_net fills "
+                f"its inputs are {', '.join(self.needed) or 'none'}, init_net fills "
                 f"{', '.join(sorted(filled)) or 'none'}. Were the two nets swapped?"
             )
 
     def run(self, inputs: Sequence[Array] | Mapping[str, Array]) -> list[Array]:
-        """The outputs for `inputs`: arrays in the order of `self.inputs`, or by name.
+        """The outputs for `inputs`: arrays by name, or in the order of external_input.
 
-        ValueError when there are too few, too many or unknown ones.
+        Where external_input does not begin with the inputs, a list is for `needed`, in its order.
+        ValueError when an input is missing, unknown or there are too many.
         """
         named = self._named(inputs)
         with self._lock:
@@ -75,20 +78,20 @@ class Predictor:
 
     def _named(self, inputs: Sequence[Array] | Mapping[str, Array]) -> dict[str, Array]:
         if isinstance(inputs, Mapping):
-            named = dict(inputs)
+            names, values = list(inputs), list(inputs.values())
         else:
-            if len(inputs) != len(self.inputs):
-                raise ValueError(
-                    f"{len(inputs)} inputs given; this net takes {len(self.inputs)}: "
-                    f"{', '.join(self.inputs)}"
-                )
-            named = dict(zip(self.inputs, inputs, strict=True))
-        if set(named) != set(self.inputs):
+            values = list(inputs)
+            names = self.inputs[: len(values)]
+            if not set(self.needed) <= set(names):
+                names = self.needed
+        missing = set(self.needed) - set(names)
+        if missing or len(names) != len(values) or not set(names) <= set(self.inputs):
+            given = ", ".join(inputs) if isinstance(inputs, Mapping) else str(len(values))
             raise ValueError(
-                f"inputs given: {', '.join(named) or 'none'}; this net takes: "
-                f"{', '.join(self.inputs) or 'none'}"
+                f"inputs given: {given or 'none'}; this net takes: "
+                f"{', '.join(self.needed) or 'any of ' + ', '.join(self.inputs)}"
             )
-        return named
+        return dict(zip(names, values, strict=True))
 
 
 def _net_def(net: Any, what: str) -> caffe2_pb2.NetDef:

@@ -28,7 +28,8 @@ def nets():
 
 def test_answers_from_lists_and_dictionaries(nets):
     predictor = workspace.Predictor(*nets)
-    assert predictor.inputs == ["x"] and predictor.outputs == ["y"]
+    assert predictor.inputs == ["x", "w", "b"] and predictor.needed == ["x"]
+    assert predictor.outputs == ["y"]
     x = np.float32([[1, -1], [2, 0.5]])
     expected = x @ W.T + B
     (by_list,) = predictor.run([x])
@@ -36,6 +37,26 @@ def test_answers_from_lists_and_dictionaries(nets):
     (by_name,) = predictor.run({"x": x[:1]})
     np.testing.assert_allclose(by_name, expected[:1], rtol=1e-6)
     np.testing.assert_array_equal(by_list[0], by_name[0])
+
+
+def test_a_list_finds_its_inputs_wherever_the_net_declares_them(nets):
+    init, predict = nets
+    x = np.float32([[1, -1]])
+    for order in (["w", "b", "x"], ["w", "x", "b"]):
+        del predict.external_input[:]
+        predict.external_input.extend(order)
+        np.testing.assert_allclose(workspace.Predictor(init, predict).run([x])[0], x @ W.T + B)
+
+
+def test_inputs_that_the_init_net_fills_too(nets):
+    init, predict = nets
+    filled = core.Net("filled")
+    filled.GivenTensorFill([], "x", shape=[1, 1], values=[0.0])
+    init.op.extend(filled.Proto().op)
+    predictor = workspace.Predictor(init, predict)
+    x = np.float32([[1, -1]])
+    for inputs in ([x], {"x": x}):
+        np.testing.assert_allclose(predictor.run(inputs)[0], x @ W.T + B)
 
 
 def test_serialized_nets_work_and_stay_as_they_are(nets):
@@ -71,7 +92,7 @@ def test_what_does_not_fit_together_is_said_at_the_start(nets):
         workspace.Predictor("init_net.pb", predict)
 
 
-@pytest.mark.parametrize("inputs", [[], [np.zeros(1)] * 2, {"z": np.zeros(1)}, {}])
+@pytest.mark.parametrize("inputs", [[], [np.zeros(1)] * 4, {"z": np.zeros(1)}, {}])
 def test_wrong_numbers_and_names_of_inputs(nets, inputs):
     with pytest.raises(ValueError, match=r"this net takes.*x"):
         workspace.Predictor(*nets).run(inputs)
