@@ -353,7 +353,7 @@ def _bad_values(argument: Argument) -> Iterator[Any]:
     def one(value: Any) -> Any:
         return [value] if argument.repeated else value
 
-    if argument.min is not None:
+    if argument.min is not None and argument.min > -(2**62):
         yield one(_type_of_bound(argument)(argument.min - 1))
     if argument.max is not None and argument.max < 2**62:
         yield one(_type_of_bound(argument)(argument.max + 1))

@@ -128,7 +128,10 @@ class _EngineSession:
         self._workspace = new_workspace(_native.Engine(threads=threads, isa=isa))
 
     def feed(self, name: str, value: Array) -> None:
-        self._workspace.feed(name, value)
+        if value.dtype.hasobject:
+            self._workspace.feed_strings(name, value)
+        else:
+            self._workspace.feed(name, value)
 
     def fetch(self, name: str) -> Array:
         return np.asarray(self._workspace.fetch(name))
