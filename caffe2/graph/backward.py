@@ -91,7 +91,7 @@ class _BackwardPass:
             for key in self.reads[-1].items():
                 self.first_use.setdefault(key, index)
             for name in op.output:
-                self.versions[name] = self.versions.get(name, 0) + 1
+                self.versions[name] = self.versions.get(name, -1) + 1
             self.writes.append({name: self.versions[name] for name in op.output})
 
         self.parts: dict[Key, list[_Part]] = defaultdict(list)
@@ -177,7 +177,8 @@ class _BackwardPass:
                     for member in present if len(present) == 2 else present[-1:]:
                         self._split_slice(key, member)
             elif part.computed and any(p.computed or p.name == part.name for p in present[:-1]):
-                part.name = part.rename(part.name, self._split_name(key, part.name))
+                (name,) = _names(part.name)
+                part.name = part.rename(name, self._split_name(key, name))
         self.grad_ops.extend(made)
         for name in (name for grad_op in made for name in grad_op.output):
             self.written[name] += 1
@@ -240,8 +241,8 @@ class _BackwardPass:
     def _emit_sum(
         self, type: str, inputs: Any, outputs: Any, device: caffe2_pb2.DeviceOption, **args: Any
     ) -> None:
-        references = [[BlobReference(name) for name in names] for names in (inputs, outputs)]
-        op = CreateOperator(type, *references, device_option=device, **args)
+        read, written = ([BlobReference(name) for name in names] for names in (inputs, outputs))
+        op = CreateOperator(type, read, written, device_option=device, **args)
         self._add([], [op])
 
     def _common_device(self, key: Key, parts: Sequence[_Part]) -> caffe2_pb2.DeviceOption:
@@ -288,9 +289,8 @@ class _BackwardPass:
         for version in range(self.versions[name] + 1):
             wrote = [i for i, blobs in enumerate(self.writes) if blobs.get(name) == version]
             read = [i for i, blobs in enumerate(self.reads) if blobs.get(name) == version]
-            source = " ".join(map(self._describe, wrote))
-            if not source:
-                source = "a gradient operator" if version else "outside of the net"
+            outside = "a gradient operator" if version else "outside of the net"
+            source = " ".join(map(self._describe, wrote)) or outside
             lines.append(f"  version {version}: from {source}")
             lines.extend(f"    read by {self._describe(index)}" for index in read)
         return "\n".join(lines)

@@ -19,12 +19,12 @@ class BlobReference:
 
     def __init__(self, name: str | bytes | BlobReference, net: Net | None = None) -> None:
         if isinstance(name, BlobReference):
-            name = name._name
+            name = name.name
         elif isinstance(name, bytes):
             name = name.decode("utf-8")
         elif not isinstance(name, str):
             raise TypeError(f"a blob's name is a string, got {name!r} of type {type(name)}")
-        self._name = str(name)
+        self._name: str = str(name)
         self._net = net
 
     @property

@@ -157,7 +157,7 @@ class GradientRegistry:
             raise GradientError(
                 f"Exception when creating gradient for [{op.type}]: {error}"
             ) from error
-        operators = [made] if isinstance(made, caffe2_pb2.OperatorDef) else list(made or ())
+        operators = _listed(made)
         g_input += [None] * (len(op.input) - len(g_input))
         return operators, g_input
 
@@ -182,6 +182,11 @@ def gradient_name(gradient: Any) -> Name:
     return None if gradient is None else str(gradient)
 
 
+def _listed(made: Any) -> list[caffe2_pb2.OperatorDef]:
+    """What a rule gave for operators: several, one or none."""
+    return [made] if isinstance(made, caffe2_pb2.OperatorDef) else list(made or ())
+
+
 def _declared_gradient(
     op: caffe2_pb2.OperatorDef, g_output: Sequence[Name]
 ) -> tuple[Any, list[Name]]:
@@ -196,7 +201,7 @@ def _declared_gradient(
         raise GradientError(f"operator {op.type} is in the way of a gradient: {_STATES[rule]}")
     context = GradientContext(op, declaration.view_of(op), g_output)
     made = rule(context)
-    for grad_op in [made] if isinstance(made, caffe2_pb2.OperatorDef) else made or ():
+    for grad_op in _listed(made):
         for name in context.old_inputs.intersection(grad_op.input):
             raise GradientError(
                 f"{grad_op.type} needs input '{name}' as it was, but {op.type} overwrites it "

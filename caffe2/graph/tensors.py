@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from caffe2.graph.datatype import DataType
 from caffe2.graph.errors import UsageError
-from caffe2.ops.datatypes import data_type_of, dtype_of
+from caffe2.ops.datatypes import DataType, data_type_of, dtype_of
 from caffe2.proto import caffe2_pb2
 
 _FIELDS = {
@@ -34,10 +33,11 @@ def NumpyArrayToCaffe2Tensor(arr: npt.NDArray[Any], name: str | None = None) -> 
         data_type = data_type_of(array.dtype)
     except ValueError as error:
         raise UsageError(str(error)) from None
-    tensor = caffe2_pb2.TensorProto(dims=array.shape, data_type=int(data_type))
+    tensor = caffe2_pb2.TensorProto(dims=array.shape)
+    tensor.data_type = int(data_type)  # type: ignore[assignment]
     if name:
         tensor.name = name
-    values = array.reshape(-1)
+    values: npt.NDArray[Any] = array.reshape(-1)
     if array.dtype == np.float16:
         values = values.view(np.uint16)
     elements = values.tolist()
@@ -53,10 +53,9 @@ def Caffe2TensorToNumpyArray(tensor: Any) -> npt.NDArray[Any]:
     UsageError when the tensor does not hold as many values as its shape says.
     """
     dtype = dtype_of(tensor.data_type)
-    if tensor.raw_data:
-        values = np.frombuffer(tensor.raw_data, dtype)
-    elif tensor.data_type == DataType.UINT8 and tensor.byte_data:
-        values = np.frombuffer(tensor.byte_data, dtype)
+    values: npt.NDArray[Any]
+    if tensor.raw_data or (tensor.byte_data and dtype.itemsize == 1):
+        values = np.frombuffer(tensor.raw_data or tensor.byte_data, dtype)
     else:
         held = getattr(tensor, _FIELDS.get(tensor.data_type, _SMALL))
         if tensor.data_type == DataType.FLOAT16:
@@ -69,7 +68,7 @@ def Caffe2TensorToNumpyArray(tensor: Any) -> npt.NDArray[Any]:
             f"tensor '{tensor.name}' holds {values.size} values; its shape {shape} needs "
             f"{np.prod(shape, dtype=np.int64)}"
         )
-    return values.reshape(shape).copy()
+    return np.array(values.reshape(shape))
 
 
 def ArgsToDict(args: Iterable[Any]) -> dict[str, Any]:

@@ -36,8 +36,8 @@ def arg_scope(
     elif isinstance(single_helper_or_list, (list, tuple)):
         helpers = list(single_helper_or_list)
     else:
-        helpers = [None]
-    if not all(map(callable, helpers)):
+        helpers = []
+    if not helpers or not all(map(callable, helpers)):
         raise UsageError(
             "arg_scope is only supporting single or a list of helper functions, "
             f"got {single_helper_or_list!r}"

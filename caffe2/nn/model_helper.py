@@ -12,6 +12,7 @@ from caffe2.graph.gradients import Gradient
 from caffe2.graph.net import Net
 from caffe2.graph.scope import SEPARATOR, CurrentNameScope
 from caffe2.nn.parameters import ParameterInfo, ParameterTags
+from caffe2.ops.declaration import GradientSlice
 from caffe2.proto import caffe2_pb2
 
 _ARG_SCOPE = {"order": "NCHW", "use_cudnn": True, "cudnn_exhaustive_search": False}
@@ -36,6 +37,7 @@ class ModelHelper:
     name                 of `net`; `param_init_net` is called `<name>_init`
     init_params          False: parameters come from elsewhere, nothing fills them
     allow_not_known_ops  False: operators besides a list of old ones come from `brew` only
+    skip_sparse_optim    True: optimizers leave parameters with sparse gradients alone
     param_model          a model whose parameters and `param_init_net` are used too
     arg_scope            arguments that every layer of `brew` gets unless told otherwise
     net                  a net to go on with, instead of a new one
@@ -61,18 +63,21 @@ class ModelHelper:
         self.grad_map: dict[BlobReference, Gradient] = {}
         self.weights: list[BlobReference] = []
         self.biases: list[BlobReference] = []
+        self.param_init_net: Net
+        self.params: list[BlobReference] = []
+        self.param_to_grad: dict[BlobReference, Gradient] = {}
+        self._computed_params: list[BlobReference] = []
+        self._parameters_info: dict[BlobReference, ParameterInfo] = {}
         if param_model is not None:
             self.param_init_net = param_model.param_init_net
-            self.param_to_grad = param_model.param_to_grad
             self.params = param_model.params
+            self.param_to_grad = param_model.param_to_grad
             self._computed_params = param_model._computed_params
             self._parameters_info = param_model._parameters_info
+        elif net is not None:
+            self.param_init_net = net.param_init
         else:
-            self.param_init_net = net.param_init if net is not None else Net(f"{self.name}_init")
-            self.param_to_grad: dict[BlobReference, Gradient] = {}
-            self.params: list[BlobReference] = []
-            self._computed_params: list[BlobReference] = []
-            self._parameters_info: dict[BlobReference, ParameterInfo] = {}
+            self.param_init_net = Net(f"{self.name}_init")
 
     @classmethod
     def of_net(cls, net: Net) -> ModelHelper:
@@ -190,7 +195,10 @@ class ModelHelper:
         if not self.gradient_ops_added:
             raise RuntimeError("Need to call AddGradientOperators first")
         chosen = self.params if params is None else params
-        return [self._parameters_info[param] for param in chosen if param in self.param_to_grad]
+        grads = self.param_to_grad
+        if self.skip_sparse_optim:
+            grads = {p: grad for p, grad in grads.items() if not isinstance(grad, GradientSlice)}
+        return [self._parameters_info[param] for param in chosen if param in grads]
 
     # -- nets ---------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Pictures of nets; see `caffe2.graph.drawing`."""
+"""Pictures of nets; see `caffe2.graph.drawing` and `caffe2.graph.svg`."""
 
 from caffe2.graph.drawing import (
     BLOB_STYLE,
@@ -6,7 +6,10 @@ from caffe2.graph.drawing import (
     GetBlobNodeProducer,
     GetOpNodeProducer,
     GetPydotGraph,
+    GetPydotGraphMinimal,
+    to_dot,
 )
+from caffe2.graph.svg import to_svg
 
 __all__ = [
     "BLOB_STYLE",
@@ -14,4 +17,7 @@ __all__ = [
     "GetBlobNodeProducer",
     "GetOpNodeProducer",
     "GetPydotGraph",
+    "GetPydotGraphMinimal",
+    "to_dot",
+    "to_svg",
 ]
