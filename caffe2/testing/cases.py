@@ -46,10 +46,12 @@ class Draw:
 
 @dataclass(frozen=True)
 class Maker:
-    """Makes one input; `dims` are numbers, names of sizes, or `any_shape` alone."""
+    """Makes one input; `dims` are numbers, names of sizes, or `any_shape` alone.  One that looks
+    at other inputs is `late`: it is made after them."""
 
     dims: tuple[int | str, ...]
     make: Callable[[Draw, tuple[int, ...]], Array]
+    late: bool = False
 
     def __call__(self, draw: Draw) -> Array:
         return self.make(draw, draw.dims(self.dims))
@@ -126,23 +128,23 @@ def exactly(value: Any, dtype: Any = None) -> Maker:
 
 
 def like(name: str) -> Maker:
-    """Floats in [-1, 1) with the shape of an input made before."""
+    """Floats in [-1, 1) with the shape of another input."""
 
     def make(draw: Draw, shape: tuple[int, ...]) -> Array:
         return np.asarray(draw.rng.uniform(-1, 1, draw.made[name].shape), dtype=np.float32)
 
-    return Maker((), make)
+    return Maker((), make, late=True)
 
 
 def result_of(type: str, *inputs: str, output: int = 0, **args: Any) -> Maker:
-    """The output of another operator for inputs made before, by its NumPy body."""
+    """The output of another operator for other inputs, by its NumPy body."""
 
     def make(draw: Draw, shape: tuple[int, ...]) -> Array:
         declaration = ops.find(type)
         op = declaration.view(inputs, declaration.outputs.names, args)
         return declaration.run(op, [draw.made[name] for name in inputs])[output]
 
-    return Maker((), make)
+    return Maker((), make, late=True)
 
 
 @dataclass(frozen=True)
@@ -165,8 +167,8 @@ class Case:
     inputs       by declared name, in the declared order; a list where the name stands for many
     args         arguments
     title        tells apart several cases of one operator
-    sizes        for names of dimensions: the sizes they take (default: TAILS, and 0 for names that
-                 begin with N)
+    sizes        for names of dimensions: the sizes they take, the first for numeric gradients and
+                 bad input (default: TAILS, and 0 for names that begin with N)
     outputs      how many outputs are named (default: as many as are needed)
     bad          what is refused, besides what the harness finds by itself
     mismatch     input -> the axis along which a longer input is refused (default the last one);
@@ -174,6 +176,7 @@ class Case:
     types        input -> a type that is refused here, where the declaration allows it
     gradient     whether the gradient is compared with the numeric one
     no_gradient  inputs of floats that get no gradient
+    in_place     False: an allowed output overwrites an input only when it has its shape
     loss         the output whose gradient is taken (default: all outputs of floats)
     distribution what a random operator draws from
     tolerance    largest error allowed, as a share of the largest expected value (at least of 1)
@@ -189,6 +192,7 @@ class Case:
         outputs: int | None = None,
         bad: Sequence[Bad] = (),
         mismatch: Mapping[str, int | None] | None = None,
+        in_place: bool = True,
         gradient: bool = True,
         no_gradient: Sequence[str] = (),
         loss: int | None = None,
@@ -199,7 +203,8 @@ class Case:
         self.type, self.inputs, self.args = type, inputs, dict(args or {})
         self.title, self.sizes, self.bad = title, dict(sizes or {}), tuple(bad)
         self.mismatch = dict(mismatch or {})
-        self.gradient, self.no_gradient, self.loss = gradient, tuple(no_gradient), loss
+        self.in_place, self.gradient = in_place, gradient
+        self.no_gradient, self.loss = tuple(no_gradient), loss
         self.distribution, self.tolerance = distribution, tolerance
         names = ops.find(type).outputs
         count = names.least if outputs is None else outputs
@@ -233,20 +238,23 @@ class Case:
         # All different, so that a mix-up of dimensions is seen.
         turn = itertools.count(2)
         for name, pool in self._pools().items():
-            sizes[name] = next(turn) if name not in self.sizes else min(filter(None, pool))
+            sizes[name] = next(turn) if name not in self.sizes else next(filter(None, pool))
         rng = np.random.default_rng(zlib.crc32(repr(self).encode()))
         return self.make(Draw(sizes, (2, 3), rng, 0))
 
     def make(self, draw: Draw) -> list[tuple[str, str, Array]]:
         """(declared name, blob, array) of every input."""
-        made = []
+        blobs = []
         for name, makers in self.inputs.items():
-            several = isinstance(makers, list)
-            for index, maker in enumerate(makers if isinstance(makers, list) else [makers]):
-                blob = f"{name}_{index}" if several else name
-                draw.made[blob] = maker(draw)
-                made.append((name, blob, draw.made[blob]))
-        return made
+            if isinstance(makers, list):
+                blobs += [(name, f"{name}_{index}", maker) for index, maker in enumerate(makers)]
+            else:
+                blobs.append((name, name, makers))
+        for late in (False, True):
+            for _, blob, maker in blobs:
+                if maker.late == late:
+                    draw.made[blob] = maker(draw)
+        return [(name, blob, draw.made[blob]) for name, blob, _ in blobs]
 
     def _makers(self) -> Iterator[Maker]:
         for makers in self.inputs.values():

@@ -210,7 +210,7 @@ MATRICES = [
 ]
 
 CONVOLUTION = [
-    *conv("3x3", ("N", "C", 5, 6), ("M", "C", 3, 3), kernel=3, sizes={"C": (3, 1, 8), "M": (4, 9)}),
+    *conv("3x3", ("N", "C", 5, 6), ("M", "C", 3, 3), kernel=3, sizes={"C": (1, 3, 8), "M": (4, 9)}),
     *conv("pad", ("N", 3, 5, 7), ("M", 3, 3, 3), kernel=3, pad=1, sizes={"M": (5, 16)}),
     *conv("stride", ("N", 3, 7, 8), (4, 3, 3, 3), kernel=3, stride=2, pad=1),
     *conv(
@@ -486,6 +486,92 @@ ARITHMETIC = [
          X=integers(any_shape, low=0, high=255, dtype="u1")),
 ]  # fmt: skip
 
+BROADCAST = {
+    "same": ((any_shape,), (any_shape,), {}),
+    "row": (("N", "C"), ("C",), {}),
+    "column": (("N", "C"), ("N", 1), {}),
+    "outer": (("N", 1), (1, "C"), {}),
+    "left": (("C",), ("N", "C"), {}),
+    "scalar": (("N", 3), (), {}),
+    "legacy": ((2, "N", "C"), ("N", "C"), {"broadcast": 1}),
+    "axis": (("N", 3, "C", 2), (3, "C"), {"broadcast": 1, "axis": 1}),
+    "axis ones": (("N", 3, "C"), (3, 1), {"broadcast": 1, "axis": 1}),
+    "legacy one": (("N", 3), (1,), {"broadcast": 1}),
+}
+
+
+def binary(type):
+    """Add, Sub, Mul or Div and its gradient, broadcast in every way."""
+    divisor = {"low": 0.5, "high": 2} if type == "Div" else {}
+    for title, (a, b, args) in BROADCAST.items():
+        common = {
+            "title": title,
+            "args": args,
+            "sizes": {"N": (2, 3, 1), "C": (5, 1, 4)},
+            "in_place": False,
+        }
+        # Only where both have one shape is a larger one no fit.
+        loose = {} if title == "same" else {"A": None, "B": None}
+        data = {"A": floats(*a), "B": floats(*b, **divisor)}
+        bad = [
+            Bad("another type", {"B": np.ones((2, 3), I4)}),
+            Bad("a negative axis", args={"broadcast": 1, "axis": -2}),
+        ]
+        yield Case(type, **common, mismatch=loose, bad=bad, **data)
+        names = ("A_or_B", "B_or_C") if type == "Div" else ("A", "B")
+        last = {"C": result_of("Div", *names, **args)} if type == "Div" else {}
+        inputs = dict(zip(names, data.values(), strict=True))
+        yield Case(
+            f"{type}Gradient",
+            **common,
+            mismatch=dict.fromkeys(names) if loose else {},
+            dC=result_of(type, *names, **args),
+            **inputs,
+            **last,
+        )
+    for kind, dtype in (("double", "f8"), ("int32", "i4"), ("int64", "i8")):
+        values = integers(any_shape, low=1, high=99, dtype=dtype)
+        by_zero = Bad("a division by zero", {"B": np.zeros((2, 3), dtype)})
+        yield Case(
+            type,
+            title=kind,
+            gradient=kind == "double",
+            bad=[by_zero] if type == "Div" and kind != "double" else [],
+            A=integers(any_shape, low=-999, high=999, dtype=dtype),
+            B=values,
+        )
+
+
+def unfit(why, a, b, **args):
+    """Shapes that do not fit together."""
+    return Bad(why, {"A": np.ones(a, F4), "B": np.ones(b, F4)}, args)
+
+
+ELEMENTWISE = [
+    *(case for type in ("Add", "Sub", "Mul", "Div") for case in binary(type)),
+    Case(
+        "Add",
+        title="unfit",
+        A=floats(2, 3),
+        B=floats(3),
+        in_place=False,
+        mismatch={"A": 1},
+        bad=[
+            unfit("sizes that differ", (2, 3), (2,)),
+            unfit("a leading one", (2, 1), (1, 2), broadcast=1),
+            unfit("more dimensions", (2,), (2, 2), broadcast=1),
+            unfit("an axis too far back", (2, 3), (3,), broadcast=1, axis=2),
+        ],
+    ),
+    Case(
+        "DivGradient",
+        title="C for A",
+        dC=result_of("Div", "A_or_B", "A_or_B"),
+        A_or_B=floats(any_shape, low=0.5, high=2),
+        B_or_C=like("A_or_B"),
+    ),
+]
+
 RESHAPING = [
     Case("Flatten", X=anything("N", 3, "C"), bad=[Bad("axis=4 of 3", args={"axis": 4})]),
     Case("Flatten", title="axis=0", args={"axis": 0}, X=anything(any_shape)),
@@ -689,6 +775,7 @@ CASES = [
     *POOLING,
     *LOSS,
     *ARITHMETIC,
+    *ELEMENTWISE,
     *RESHAPING,
     *FILL,
     *RANDOM,

@@ -48,7 +48,7 @@ def facts():
 
 
 def test_all_are_declared():
-    assert len(NAMES) == 53
+    assert len(NAMES) == 61
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -112,6 +112,11 @@ GRADIENTS = [
     ("Cast", 1, 1, {"to": 2, "from_type": 1},
      [("Cast", "g0", "i0_grad", {"to": 1, "from_type": 2})], ["i0_grad"]),
     ("Flatten", 1, 1, {"axis": 2}, [("ResizeLike", "g0 i0", "i0_grad", {"axis": 2})], ["i0_grad"]),
+    *((name, 2, 1, {"broadcast": 1},
+       [(f"{name}Gradient", "g0 i0 i1", "i0_grad i1_grad", {"broadcast": 1})],
+       ["i0_grad", "i1_grad"]) for name in ("Add", "Sub", "Mul")),
+    ("Div", 2, 1, {}, [("DivGradient", "g0 i0 i1 o0", "i0_grad i1_grad", {})],
+     ["i0_grad", "i1_grad"]),
     ("Reshape", 1, 2, {"shape": [1, 2]},
      [("Reshape", "g0 o1", "i0_grad _i0_grad_dims", {})], ["i0_grad"]),
     ("Reshape", 2, 2, {}, [("Reshape", "g0 o1", "i0_grad _i0_grad_dims", {})], ["i0_grad", None]),
@@ -159,7 +164,8 @@ STATES = {
     "should not be differentiated": "Accuracy ResizeLike CreateMutex MomentumSGD MomentumSGDUpdate",
     "none registered": "ReluGradient SigmoidGradient TanhGradient SoftmaxGradient FCGradient"
     " ConvGradient MaxPoolGradient AveragePoolGradient LabelCrossEntropyGradient"
-    " AveragedLossGradient SoftmaxWithLossGradient WeightedSumGradient CopyOnDeviceLike",
+    " AveragedLossGradient SoftmaxWithLossGradient WeightedSumGradient CopyOnDeviceLike"
+    " AddGradient SubGradient MulGradient DivGradient",
 }
 
 

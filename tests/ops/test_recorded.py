@@ -107,6 +107,22 @@ VALUES = [
     ("Cast", [I4([300, -1, 256])], {"to": 6}, np.uint8([44, 255, 0])),
     ("Cast", [I8([2**40])], {"to": 2}, I4([0])),
     ("Cast", [I4([2**24 + 1])], {"to": 1}, F4([2**24])),
+    ("Add", [F4([[1, 2], [3, 4]]), F4([10, 20])], {}, F4([[11, 22], [13, 24]])),
+    ("Add", [F4([[1, 2], [3, 4]]), F4([10, 20])], {"broadcast": 1, "axis": 0},
+     F4([[11, 12], [23, 24]])),
+    ("Add", [F4([[1, 2], [3, 4]]), F4([10, 20])], {"axis": 0}, F4([[11, 22], [13, 24]])),
+    ("Sub", [F4(10), F4([[1, 2], [3, 4]])], {}, F4([[9, 8], [7, 6]])),
+    ("Sub", [F4([[1], [2]]), F4([[1, 2]])], {}, F4([[0, -1], [1, 0]])),
+    ("Mul", [F4([[1, 2], [3, 4]]), F4([10])], {"broadcast": 1}, F4([[10, 20], [30, 40]])),
+    ("Mul", [np.ones((0, 3), F4), F4([1, 2, 3])], {}, np.ones((0, 3), F4)),
+    ("Div", [I4([7, -7]), I4([2, 2])], {}, I4([3, -3])),
+    ("Div", [I8([-7, 7]), I8([2, -2])], {}, I8([-3, -3])),
+    ("Div", [F4([1, 0, -1]), F4([0, 0, 0])], {}, F4([INF, NAN, -INF])),
+    ("AddGradient", [F4([[1, 2], [3, 4]]), F4([[0, 0], [0, 0]]), F4([0, 0])], {},
+     F4([[1, 2], [3, 4]])),
+    ("MulGradient", [F4([[1, 2], [3, 4]]), F4([[1, 2], [3, 4]]), F4([10, 20])], {},
+     F4([[10, 40], [30, 80]])),
+    ("DivGradient", [F4([1, 2]), F4([4, 5]), F4([0.5, 0.25])], {}, F4([0.25, 0.4])),
     ("Flatten", [np.ones((2, 3, 4), F4)], {}, np.ones((2, 12), F4)),
     ("Flatten", [np.ones((2, 3, 4), F4)], {"axis": 3}, np.ones((24, 1), F4)),
     ("Flatten", [F4(1)], {"axis": 0}, F4([[1]])),
@@ -194,6 +210,12 @@ def test_other_outputs(run):
     ]  # fmt: skip
     for found, expected in losses:
         assert found == pytest.approx(expected, rel=1e-6)
+    rows = [F4([[1, 2], [3, 4]]), F4([[1, 2], [3, 4]]), F4([10, 20])]
+    assert run("AddGradient", rows, broadcast=1, axis=0)[1].tolist() == [3, 7]
+    assert run("SubGradient", rows)[1].tolist() == [-4, -6]
+    assert run("MulGradient", rows)[1].tolist() == [10, 20]
+    quotient = F4([[0.1, 0.1], [0.3, 0.2]])
+    np.testing.assert_allclose(run("DivGradient", [*rows, quotient])[1], [-0.1, -0.05], rtol=1e-6)
     old_shape = run("Reshape", [np.ones((2, 3), F4), I4([3, 2])])[1]
     assert old_shape.dtype == I4 and old_shape.tolist() == [2, 3]
     old_shape = run("Reshape", [F4(1)], shape=[1])[1]
@@ -389,6 +411,11 @@ REFUSED = [
     ("Sum", [F4([1, 2]), F4([3])], {}, "shape"),
     ("Sum", [np.array([True])], {}, "BOOL"),
     ("Sum", [np.uint8([1])], {}, "UINT8"),
+    ("Add", [I4([7]), F4([2])], {}, "float32"),
+    ("Add", [F4([[1, 2], [3, 4]]), F4([1, 2, 3])], {}, "cannot be broadcast"),
+    ("Sub", [F4([[1], [2]]), F4([[1, 2]])], {"broadcast": 1}, "A has (2, 1)"),
+    ("Mul", [np.uint8([1]), np.uint8([1])], {}, "UINT8"),
+    ("Div", [I4([1, 2]), I4([0, 1])], {}, "a 0"),
     ("WeightedSum", [F4([1, 2]), F4([2, 3])], {}, "weight 0"),
     ("Scale", [I4([1])], {"scale": 2.0}, "INT32"),
     ("Cast", [F4([1])], {"to": 0}, "allowed are"),
