@@ -9,7 +9,7 @@ struct Bool {
   uint8_t value;
 };
 
-// One value. Out-of-range floats become what x86 makes of them, on every processor.
+// One value. Floats go toward zero; what a type cannot hold becomes its nearest value, NaN 0.
 template <class To, class From>
 struct Convert {
   static FORCE_INLINE To of(From v) { return (To)v; }
@@ -21,18 +21,25 @@ struct Convert<Bool, From> {
 template <>
 struct Convert<int32_t, float> {
   static FORCE_INLINE int32_t of(float v) {
-    return v >= -2147483648.f && v < 2147483648.f ? (int32_t)v : INT32_MIN;
+    if (v >= 2147483648.f) return INT32_MAX;
+    if (v < -2147483648.f) return INT32_MIN;
+    return v == v ? (int32_t)v : 0;
   }
 };
 template <>
 struct Convert<int64_t, float> {
   static FORCE_INLINE int64_t of(float v) {
-    return v >= -9223372036854775808.f && v < 9223372036854775808.f ? (int64_t)v : INT64_MIN;
+    if (v >= 9223372036854775808.f) return INT64_MAX;
+    if (v < -9223372036854775808.f) return INT64_MIN;
+    return v == v ? (int64_t)v : 0;
   }
 };
 template <>
 struct Convert<uint8_t, float> {
-  static FORCE_INLINE uint8_t of(float v) { return (uint8_t)Convert<int32_t, float>::of(v); }
+  static FORCE_INLINE uint8_t of(float v) {
+    if (v >= 255.f) return 255;
+    return v > 0.f ? (uint8_t)(int32_t)v : 0;
+  }
 };
 
 template <class To, class From>

@@ -180,8 +180,7 @@ struct Table {
   void (*momentum_sgd)(int64_t n, float lr, float momentum, bool nesterov, const float* gradient,
                        float* buffer, float* step, float* parameter, const Parallel& parallel);
   // In place only between types of one size. To bool: x != 0. Integer to integer: modulo 2^bits.
-  // Float to integer: toward zero; what does not fit becomes the lowest number (uint8: by way of
-  // int32, modulo 256), as x86 and the original do.
+  // Float to integer: toward zero; what does not fit becomes the nearest number that does, NaN 0.
   void (*cast)(Type from, Type to, int64_t n, const void* x, void* y, const Parallel& parallel);
 
   // ---- rows -------------------------------------------------------------------------------------

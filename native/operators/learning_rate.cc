@@ -115,7 +115,7 @@ class LearningRateOperator : public Operator {
       return cyclical(i, base, real("max_lr"), whole("stepsize"), real("decay"));
     }
     if (policy_ == "cosine") {
-      require({"max_lr", "min_lr", "period"});
+      require({"max_lr"});
       return base * cosine(i, real("min_lr"), real("max_lr"), whole("period"), real("t_mult"),
                            real("lr_shrink"));
     }

@@ -19,31 +19,32 @@ std::vector<int64_t> sides(const Arguments& args, const std::vector<std::string>
   return values;
 }
 
+}  // namespace
+
 // kernels=[..], else kernel for all dimensions, else kernel_h and kernel_w; so stride and dilation,
 // whose 1 is as good as not given.
-std::vector<int64_t> per_dimension(const Arguments& args, const std::string& name, bool required) {
-  std::vector<int64_t> many = args.integers(name + "s");
-  if (!many.empty()) return many;
+WindowArguments::Values WindowArguments::per_dimension(const Arguments& args,
+                                                       const std::string& name, bool required) {
+  const std::vector<int64_t> listed = args.integers(name + "s");
+  if (!listed.empty()) return {listed, false};
   const std::vector<int64_t> two = sides(args, {name + "_h", name + "_w"});
   const bool single = args.has(name) && (required || args.integer(name) != 1);
-  if (!two.empty() && !single) return two;
+  if (!two.empty() && !single) return {two, false};
   CAFFE2_ENFORCE(!required || args.has(name), "argument '", name, "' is missing");
-  return {args.integer(name)};
+  return {{args.integer(name)}, true};
 }
 
-std::vector<int64_t> pads_of(const Arguments& args) {
-  std::vector<int64_t> many = args.integers("pads");
-  if (!many.empty()) return many;
+WindowArguments::Values WindowArguments::pads_of(const Arguments& args) {
+  const std::vector<int64_t> listed = args.integers("pads");
+  if (!listed.empty()) return {listed, false};
   const std::vector<int64_t> four = sides(args, {"pad_t", "pad_l", "pad_b", "pad_r"});
-  if (!four.empty() && args.integer("pad") == 0) return four;
-  return {args.integer("pad")};
+  if (!four.empty() && args.integer("pad") == 0) return {four, false};
+  return {{args.integer("pad")}, true};
 }
 
-bool any_not(const std::vector<int64_t>& values, int64_t usual) {
+bool WindowArguments::Values::any_not(int64_t usual) const {
   return std::any_of(values.begin(), values.end(), [=](int64_t v) { return v != usual; });
 }
-
-}  // namespace
 
 WindowArguments::WindowArguments(const Arguments& args)
     : stride_(per_dimension(args, "stride", false)),
@@ -53,29 +54,27 @@ WindowArguments::WindowArguments(const Arguments& args)
       channels_last_(args.text("order") == "NHWC" || args.text("order") == "nhwc"),
       global_(args.boolean("global_pooling")) {
   if (!global_) kernel_ = per_dimension(args, "kernel", true);
-  CAFFE2_ENFORCE(!global_ || !(any_not(stride_, 1) || any_not(dilation_, 1) || any_not(pads_, 0)),
+  CAFFE2_ENFORCE(!global_ || !(stride_.any_not(1) || dilation_.any_not(1) || pads_.any_not(0)),
                  "argument 'global_pooling' is 1; stride, dilation and pad cannot be set as well");
-  CAFFE2_ENFORCE((legacy_pad_ != kValid && legacy_pad_ != kSame) || !any_not(pads_, 0),
+  CAFFE2_ENFORCE((legacy_pad_ != kValid && legacy_pad_ != kSame) || !pads_.any_not(0),
                  "argument 'legacy_pad' is ", legacy_pad_,
                  " (1: VALID, 2: SAME); pads cannot be given as well");
-  CAFFE2_ENFORCE(legacy_pad_ != kSame || !any_not(dilation_, 1),
+  CAFFE2_ENFORCE(legacy_pad_ != kSame || !dilation_.any_not(1),
                  "argument 'legacy_pad' is 2 (SAME); dilation cannot be used");
 }
 
 Window WindowArguments::resolve(int rank, const int64_t* sizes, const std::string& what) const {
   const int dims = rank - 2;
-  const auto require_count = [&](const std::vector<int64_t>& values, const char* name, int wanted) {
-    const int n = static_cast<int>(values.size());
-    CAFFE2_ENFORCE(n == 1 || n == wanted, what, " has ", dims, " spatial dimension(s), so ", wanted,
+  const auto require_count = [&](const Values& given, const char* name, int wanted) {
+    const int n = static_cast<int>(given.values.size());
+    CAFFE2_ENFORCE(given.for_all || n == wanted, what, " has ", dims, " spatial dimension(s), so ", wanted,
                    " values of ", name, " are needed; ", n, " are given");
   };
+  CAFFE2_ENFORCE(dims > 0 || global_, what, " has no spatial axis");
   if (!global_) require_count(kernel_, "kernel", dims);
   require_count(stride_, "stride", dims);
   require_count(dilation_, "dilation", dims);
   require_count(pads_, "pad", 2 * dims);
-  const auto at = [](const std::vector<int64_t>& values, int i) {
-    return values.size() == 1 ? values[0] : values[i];
-  };
   Window w{{1, 1}, {1, 1}, {1, 1}, {0, 0}, {0, 0}, {1, 1}};
   for (int i = 0; i < dims; i++) {
     const int d = 2 - dims + i;
@@ -84,12 +83,12 @@ Window WindowArguments::resolve(int rank, const int64_t* sizes, const std::strin
       w.kernel[d] = in;
       continue;
     }
-    const int64_t stride = w.stride[d] = at(stride_, i);
-    w.kernel[d] = at(kernel_, i);
-    w.dilation[d] = at(dilation_, i);
+    const int64_t stride = w.stride[d] = stride_[i];
+    w.kernel[d] = kernel_[i];
+    w.dilation[d] = dilation_[i];
     const int64_t span = checked_multiply(w.dilation[d], w.kernel[d] - 1) + 1;
-    w.pad_begin[d] = at(pads_, i);
-    w.pad_end[d] = at(pads_, dims + i);
+    w.pad_begin[d] = pads_[i];
+    w.pad_end[d] = pads_[dims + i];
     if (legacy_pad_ == kSame) {
       const int64_t needed = std::max<int64_t>(0, ((in - 1) / stride) * stride + span - in);
       w.pad_begin[d] = needed / 2;

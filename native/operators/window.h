@@ -26,8 +26,17 @@ class WindowArguments {
   Window resolve(int rank, const int64_t* sizes, const std::string& what) const;
 
  private:
-  // One value for all dimensions, or one each; pads: all before the data, then all behind it.
-  std::vector<int64_t> kernel_, stride_, dilation_, pads_;
+  // One value for all dimensions, or one for each; pads: all before the data, then all behind it.
+  struct Values {
+    std::vector<int64_t> values;
+    bool for_all;
+    int64_t operator[](int i) const { return values[for_all ? 0 : i]; }
+    bool any_not(int64_t usual) const;
+  };
+  static Values per_dimension(const Arguments& args, const std::string& name, bool required);
+  static Values pads_of(const Arguments& args);
+
+  Values kernel_, stride_, dilation_, pads_;
   int legacy_pad_;
   bool channels_last_, global_;
 };
