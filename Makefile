@@ -72,9 +72,11 @@ $(TOOLS): pyproject.toml
 	$(BIN)/pip install -q --group build --group test --group lint
 	@touch $@
 
+# The stamp has the time before the build: a source that changes meanwhile is built next time.
 $(INSTALLED): $(TOOLS) $(SOURCES)
+	@touch $@.new
 	$(BIN)/pip install -q --no-build-isolation -e '.[cli,pictures]'
-	@touch $@
+	@mv $@.new $@
 
 # The parts of `test` and `full`.
 
