@@ -94,10 +94,11 @@ class _NumpySession:
 
 
 class EngineRunner:
-    """Runs the engine's kernels.  `unavailable` says why it cannot, or is None."""
+    """Runs the engine's kernels: of one instruction set, of one `engine` (an operator's kernels by
+    name; "REFERENCE" is its NumPy body).  `unavailable` says why it cannot, or is None."""
 
-    def __init__(self, threads: int = 2, isa: str = "auto") -> None:
-        self._threads, self._isa = threads, isa
+    def __init__(self, threads: int = 2, isa: str = "auto", engine: str = "") -> None:
+        self._threads, self._isa, self._engine = threads, isa, engine
 
     @staticmethod
     def unavailable() -> str | None:
@@ -108,23 +109,23 @@ class EngineRunner:
         return None
 
     def session(self) -> Session:
-        return _EngineSession(self._threads, self._isa)
+        return _EngineSession(self._threads, self._isa, self._engine)
 
     def variants(self) -> Iterator[Session]:
         """Results do not depend on the number of threads."""
         for threads in (1, 3):
-            yield _EngineSession(threads, self._isa)
+            yield _EngineSession(threads, self._isa, self._engine)
 
     def native(self, type: str) -> bool:
         return ops.find(type).native
 
 
 class _EngineSession:
-    def __init__(self, threads: int, isa: str) -> None:
+    def __init__(self, threads: int, isa: str, engine: str) -> None:
         from caffe2 import _native
         from caffe2.runtime.engine import new_workspace
 
-        self._error = _native.EngineError
+        self._error, self._engine = _native.EngineError, engine
         self._workspace = new_workspace(_native.Engine(threads=threads, isa=isa))
 
     def feed(self, name: str, value: Array) -> None:
@@ -141,18 +142,18 @@ class _EngineSession:
 
     def run(self, operation: Operation) -> None:
         try:
-            self._workspace.run_operator(_message(operation))
+            self._workspace.run_operator(_message(operation, self._engine))
         except self._error as error:
             raise RefusedError(str(error)) from error
 
 
-def _message(operation: Operation) -> bytes:
+def _message(operation: Operation, engine: str) -> bytes:
     """The OperatorDef, not checked in Python: the engine must refuse what is wrong."""
     from caffe2.graph.operator import MakeArgument
     from caffe2.proto import caffe2_pb2
 
     message = caffe2_pb2.OperatorDef(
-        type=operation.type, input=operation.inputs, output=operation.outputs
+        type=operation.type, input=operation.inputs, output=operation.outputs, engine=engine
     )
     message.arg.extend(MakeArgument(name, _plain(value)) for name, value in operation.args.items())
     return bytes(message.SerializeToString())

@@ -39,6 +39,12 @@ def test_engine(case, isa):
 
 
 @needs_engine
+@pytest.mark.parametrize("case", CASES if full_effort() else CASES[::9], ids=repr)
+def test_body_in_the_engine(case):
+    check(case, EngineRunner(engine="REFERENCE"))
+
+
+@needs_engine
 def test_mutex():
     """CreateMutex and AtomicIter, which have no NumPy bodies."""
     session = EngineRunner().session()
