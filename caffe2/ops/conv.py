@@ -73,6 +73,7 @@ class Conv:
     group: channels are split in this many groups, which do not see each other.
     kernel: needed; for two axes kernel=3, kernels=[3, 3] or kernel_h=3 with kernel_w=3.  stride,
     pad, dilation and legacy_pad likewise; output = (input + pads - dilated kernel) / stride + 1.
+    The C++ kernels take one or two spatial axes; engine="REFERENCE" takes any number.
     no_bias: only says that the gradient of no bias is wanted; a bias that is given is added.
     """
 

@@ -66,6 +66,7 @@ class MaxPool:
     all spatial axes, or kernels, strides, pads, or kernel_h, kernel_w, ... for two axes;
     legacy_pad=3 rounds the output size up, as Caffe did; global_pooling=1 takes one window over
     all of X.  Whether a NaN in a window reaches Y is not specified.
+    The C++ kernels take one or two spatial axes; engine="REFERENCE" takes any number.
     """
 
     gradient = _pool_gradient
