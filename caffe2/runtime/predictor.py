@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -24,9 +24,10 @@ class Predictor:
 
     What init_net does not fill has to be given to each run; `needed` names it.  Exported nets may
     also fill an input with a value that stands for it: what was given then stays until it is given
-    anew.  Both nets are NetDef messages, their serialized bytes, or objects with a `Proto()`.  The predictor
-    has a workspace of its own.  ValueError for bytes that are no NetDef and for nets that do not
-    fit together; EngineError when a net fails.  Calls from several threads take turns.
+    anew.  Both nets are NetDef messages, their serialized bytes, or objects with a `Proto()`.
+
+    The predictor has a workspace of its own.  ValueError for bytes that are no NetDef and for nets
+    that do not fit together; EngineError when a net fails.  Calls from several threads take turns.
     """
 
     def __init__(self, init_net: Any, predict_net: Any, engine: _native.Engine | None = None):
@@ -74,7 +75,7 @@ class Predictor:
             for name, value in named.items():
                 self._workspace.feed(name, np.asarray(value))
             self._workspace.run_net(self._name)
-            return [self._workspace.fetch(name) for name in self.outputs]
+            return [cast(Array, self._workspace.fetch(name)) for name in self.outputs]
 
     def _named(self, inputs: Sequence[Array] | Mapping[str, Array]) -> dict[str, Array]:
         if isinstance(inputs, Mapping):

@@ -202,7 +202,7 @@ def _as_array(value: Any, blob: str) -> npt.NDArray[Any]:
         items = [item.encode() if isinstance(item, str) else item for item in array.flat]
         if all(isinstance(item, bytes) for item in items):
             strings = np.empty(array.shape, dtype=object)
-            strings.flat = items
+            strings.reshape(-1)[:] = items
             return strings
     elif array.dtype.kind in "biuf":
         return array.astype(array.dtype.newbyteorder("="), order="C", copy=False)

@@ -59,7 +59,7 @@ nb::object view_blob(Workspace& workspace, const std::string& name) {
 void bind_error(nb::module_& m) {
   static PyObject* type = PyErr_NewExceptionWithDoc(
       "caffe2._native.EngineError",
-      "An error of the engine: code, operator, index (in the net, or -1), blob and net name where.",
+      "An error of the engine, and where it happened.",
       PyExc_RuntimeError, nullptr);
   m.attr("EngineError") = nb::borrow(type);
   nb::register_exception_translator([](const std::exception_ptr& pointer, void*) {

@@ -11,7 +11,9 @@ def test_the_old_face_imports_silently_and_without_heavy_modules():
         "heavy = {'matplotlib', 'torch', 'onnx', 'rich', 'pydot', 'PIL'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
     )
-    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, check=False
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
@@ -22,5 +24,5 @@ def test_graph_and_operators_do_not_need_the_engine():
         "import caffe2.ops, caffe2.graph.net\n"
         "caffe2.ops.all()\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()

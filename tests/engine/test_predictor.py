@@ -82,7 +82,7 @@ def test_what_does_not_fit_together_is_said_at_the_start(nets):
     undeclared.op[0].input[0] = "1"
     with pytest.raises(ValueError, match=r"nothing provides: 1; its inputs are x, init_net fills"):
         workspace.Predictor(init, undeclared)
-    with pytest.raises(RuntimeError, match="'x' .operator 0, FC"):
+    with pytest.raises(RuntimeError, match=r"'x' \(operator 0, FC"):
         workspace.Predictor(predict, init)
     with pytest.raises(ValueError, match="no serialized NetDef"):
         workspace.Predictor(init.SerializeToString()[:-3], predict)
