@@ -12,14 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from caffe2.graph.blob import BlobReference
-from caffe2.graph.errors import GradientError
+from caffe2.graph.errors import GradientError, UsageError
 from caffe2.graph.gradients import Gradient, GradientRegistry, Name, gradient_name
 from caffe2.graph.operator import CreateOperator
 from caffe2.ops.declaration import GradientSlice
 from caffe2.proto import caffe2_pb2
-
-AUTOGEN_GRAD_SUFFIX = "_autogen_grad"
-AUTO_GEN_SUM_TAG = "is_auto_gen_sum_ops:1"
 
 Operator: TypeAlias = caffe2_pb2.OperatorDef
 Key: TypeAlias = tuple[str, int]
@@ -43,7 +40,7 @@ def backward_pass(
         given = dict.fromkeys(map(str, ys))
     else:
         raise TypeError("ys should either be a list or a dict.")
-    return _BackwardPass(operators, sites).run(given)
+    return IR(operators, sites).GetBackwardPass(given)
 
 
 @dataclass
@@ -79,8 +76,19 @@ class _Part:
         return new
 
 
-class _BackwardPass:
-    def __init__(self, operators: Sequence[Operator], sites: Sequence[str]) -> None:
+class IR:
+    """Operators with the versions of blobs they read and write, and their gradients so far.
+
+    `backward_pass` is the way in.
+    """
+
+    AUTOGEN_GRAD_SUFFIX = "_autogen_grad"
+    # In the extra_info of the device of a sum: made here, not by the user.
+    IS_AUTO_GEN_SUM_OPS_TAG = "is_auto_gen_sum_ops"
+    # With ":1" in the extra_info of operators: the sum of their gradients is on no device.
+    ONLY_KEEP_IS_AUTO_GEN_SUM_OPS_TAG = "only_keep_is_auto_gen_sum_ops_tag"
+
+    def __init__(self, operators: Sequence[Operator], sites: Sequence[str] = ()) -> None:
         self.operators, self.sites = operators, sites
         self.reads: list[dict[str, int]] = []
         self.writes: list[dict[str, int]] = []
@@ -93,6 +101,7 @@ class _BackwardPass:
             for name in op.output:
                 self.versions[name] = self.versions.get(name, -1) + 1
             self.writes.append({name: self.versions[name] for name in op.output})
+        self._check_stops()
 
         self.parts: dict[Key, list[_Part]] = defaultdict(list)
         self.gradients: dict[Key, _Part] = {}
@@ -101,12 +110,25 @@ class _BackwardPass:
         self.grad_ops: list[Operator] = []
         self.latest: dict[str, Key] = {}  # the version of a blob whose gradient the caller gets
 
-    def run(self, given: Mapping[str, Name]) -> tuple[list[Operator], dict[Any, Gradient]]:
+    def _check_stops(self) -> None:
+        """UsageError for a StopGradient that stops nothing: nobody reads its output."""
+        for index, op in enumerate(self.operators):
+            for key in self.writes[index].items() if op.type == "StopGradient" else ():
+                if key not in self.first_use and key[0] not in op.input:
+                    raise UsageError(
+                        f"StopGradient's output '{key[0]}' is orphan: no operator reads it. "
+                        "You typically want to specify same input and output for StopGradient. "
+                        f"The operator is {self._describe(index)}"
+                    )
+
+    def GetBackwardPass(
+        self, given: Mapping[str, Name]
+    ) -> tuple[list[Operator], dict[BlobReference, Gradient]]:
         for y, gradient in given.items():
             made: list[Operator] = []
             part = _Part(gradient)
             if gradient is None:
-                name = BlobReference(y + AUTOGEN_GRAD_SUFFIX)
+                name = BlobReference(y + self.AUTOGEN_GRAD_SUFFIX)
                 made = [CreateOperator("ConstantFill", [BlobReference(y)], [name], value=1.0)]
                 writes = {name.name: [(made[0], 0)]}
                 part = _Part(name.name, made[0].device_option, made, writes)
@@ -128,6 +150,14 @@ class _BackwardPass:
         op = self.operators[index]
         reads, writes = self.reads[index], self.writes[index]
         g_output = [self._gradient((name, writes[name])) for name in op.output]
+        for name in op.output:
+            version = self.latest.get(name, (name, writes[name]))[1]
+            if version != writes[name]:
+                raise GradientError(
+                    f'"{name}" has a gradient at version {version}, but {self._describe(index)} '
+                    f"wrote version {writes[name]}, which is overwritten before it is used.\n"
+                    f"{self._history(name)}"
+                )
         # Operators of this type add their (zero) gradient to whatever else there is.
         if all(gradient is None for gradient in g_output) and op.type != "ZeroGradient":
             return
@@ -256,7 +286,9 @@ class _BackwardPass:
                     f"gradients of '{key[0]}' fail to add up: they come from different devices "
                     f"({_line(common)} and {_line(device)}); copy the blob to each device first"
                 )
-        common.extra_info.append(AUTO_GEN_SUM_TAG)
+        if f"{self.ONLY_KEEP_IS_AUTO_GEN_SUM_OPS_TAG}:1" in common.extra_info:
+            common.Clear()
+        common.extra_info.append(f"{self.IS_AUTO_GEN_SUM_OPS_TAG}:1")
         return common
 
     def _gradient(self, key: Key) -> Name:

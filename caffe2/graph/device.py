@@ -53,3 +53,25 @@ def device_option_equal(
 def IsGPUDeviceType(device_type: int) -> bool:
     """Whether the type is CUDA or HIP."""
     return device_type in GPU_DEVICE_TYPES
+
+
+# Operators some of whose inputs are on the CPU whatever the operator's own device.
+_CPU_INPUTS = {"LearningRate": (0,)}
+
+
+def InferOpBlobDevices(
+    op: caffe2_pb2.OperatorDef,
+) -> tuple[list[caffe2_pb2.DeviceOption], list[caffe2_pb2.DeviceOption]]:
+    """The device of each input and each output of an operator."""
+    cpu = caffe2_pb2.DeviceOption()
+    on_cpu = _CPU_INPUTS.get(op.type, ())
+    inputs = [cpu if index in on_cpu else op.device_option for index in range(len(op.input))]
+    return inputs, [op.device_option] * len(op.output)
+
+
+def InferOpBlobDevicesAsDict(
+    op: caffe2_pb2.OperatorDef,
+) -> tuple[dict[str, caffe2_pb2.DeviceOption], dict[str, caffe2_pb2.DeviceOption]]:
+    """The same by name: the devices of the inputs and of the outputs."""
+    inputs, outputs = InferOpBlobDevices(op)
+    return dict(zip(op.input, inputs, strict=True)), dict(zip(op.output, outputs, strict=True))

@@ -100,7 +100,7 @@ class GradientContext:
         """A gradient operator: device, engine and (`copy_args`) arguments are those of the
         operator, `args` come on top."""
         forward = self._operator
-        operator = caffe2_pb2.OperatorDef(type=type, output=outputs, is_gradient_op=True)
+        operator = caffe2_pb2.OperatorDef(type=type, name="", output=outputs, is_gradient_op=True)
         operator.input.extend(self._dense(blob) for blob in inputs)
         if copy_args:
             operator.arg.extend(arg for arg in forward.arg if arg.name not in args)
@@ -199,7 +199,11 @@ def _declared_gradient(
         return [], []
     if isinstance(rule, GradientState):
         raise GradientError(f"operator {op.type} is in the way of a gradient: {_STATES[rule]}")
-    context = GradientContext(op, declaration.view_of(op), g_output)
+    try:
+        view = declaration.view_of(op)
+    except OperatorError as error:
+        raise GradientError(f"it does not fit its schema: {error}") from None
+    context = GradientContext(op, view, g_output)
     made = rule(context)
     for grad_op in _listed(made):
         for name in context.old_inputs.intersection(grad_op.input):

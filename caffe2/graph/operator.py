@@ -118,8 +118,8 @@ def CreateOperator(
     arg              ready Argument messages
     kwargs           arguments by name; one that is None is left out
 
-    A declared operator is checked: OperatorError for wrong numbers of blobs, in-place use or
-    arguments of the wrong kind or range.  An operator that nobody declared passes.
+    The operator may be half done or unknown: it is checked when it runs, is differentiated or is
+    given to `verify`.
     """
     operator = caffe2_pb2.OperatorDef()
     operator.type = operator_type
@@ -137,7 +137,6 @@ def CreateOperator(
         operator.debug_info = debug_info
     operator.arg.extend(arg or ())
     operator.arg.extend(MakeArgument(k, v) for k, v in kwargs.items() if v is not None)
-    check_operator(operator)
     return operator
 
 

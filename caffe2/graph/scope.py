@@ -64,20 +64,20 @@ def DeviceScope(
     The node of the outer scope holds unless a new one is named; `extra_info` adds up.
     """
     device = caffe2_pb2.DeviceOption()
-    if scope is not None:
+    if scope:  # scripts say 0 for the CPU
         if not isinstance(scope, caffe2_pb2.DeviceOption):
             raise UsageError(
                 f"DeviceScope takes in a caffe2_pb2.DeviceOption as its argument, got {scope!r}"
             )
         device.CopyFrom(scope)
-    elif node_name is None:
+    elif scope is None and node_name is None:
         raise UsageError("DeviceScope needs a device or a node name")
     outer = _scopes.device
     if node_name:
         device.node_name = node_name
     elif outer is not None and outer.node_name and not device.node_name:
         device.node_name = outer.node_name
-    if outer is not None and scope is not None and outer.extra_info:
+    if outer is not None and scope and outer.extra_info:
         device.extra_info[:] = [*outer.extra_info, *device.extra_info]
     _scopes.device = device
     try:

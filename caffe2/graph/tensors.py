@@ -85,3 +85,21 @@ def argument_value(arg: Any) -> Any:
         if getattr(arg, field):
             return list(getattr(arg, field))
     return []
+
+
+def NCHW2NHWC(tensor: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Channels moved from the second axis to the last, for any number of spatial axes >= 1."""
+    return np.moveaxis(_with_channels(tensor), 1, -1)
+
+
+def NHWC2NCHW(tensor: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Channels moved from the last axis to the second, for any number of spatial axes >= 1."""
+    return np.moveaxis(_with_channels(tensor), -1, 1)
+
+
+def _with_channels(tensor: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    if tensor.ndim < 3:
+        raise UsageError(
+            f"a batch, a channel and at least one spatial axis are needed, got shape {tensor.shape}"
+        )
+    return tensor

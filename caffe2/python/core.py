@@ -1,10 +1,24 @@
 """Nets, blobs, operators and gradients; see `caffe2.graph`."""
 
+import importlib
 from typing import Any
 
+from caffe2.graph.backward import IR
 from caffe2.graph.blob import BlobReference, ScopedBlobReference, ScopedName
 from caffe2.graph.datatype import DataType
-from caffe2.graph.device import DeviceOption, IsGPUDeviceType, device_option_equal
+from caffe2.graph.device import (
+    DeviceOption,
+    InferOpBlobDevices,
+    InferOpBlobDevicesAsDict,
+    IsGPUDeviceType,
+    device_option_equal,
+)
+from caffe2.graph.engine_preference import (
+    SetEnginePref,
+    SetGlobalEnginePref,
+    SetOpEnginePref,
+    SetPerOpEnginePref,
+)
 from caffe2.graph.gradients import GetIndexFromGradientList, GradientRegistry
 from caffe2.graph.net import Net, get_net_name, output_to_list
 from caffe2.graph.operator import CreateOperator, IsOperator, IsOperatorWithEngine
@@ -15,6 +29,7 @@ from caffe2.proto import caffe2_pb2
 from caffe2.python import scope, utils
 
 __all__ = [
+    "IR",
     "BlobReference",
     "CreateOperator",
     "DataType",
@@ -23,6 +38,8 @@ __all__ = [
     "GetIndexFromGradientList",
     "GradientRegistry",
     "GradientSlice",
+    "InferOpBlobDevices",
+    "InferOpBlobDevicesAsDict",
     "IsGPUDeviceType",
     "IsOperator",
     "IsOperatorWithEngine",
@@ -31,6 +48,10 @@ __all__ = [
     "ScopedBlobReference",
     "ScopedName",
     "SetDeviceOption",
+    "SetEnginePref",
+    "SetGlobalEnginePref",
+    "SetOpEnginePref",
+    "SetPerOpEnginePref",
     "caffe2_pb2",
     "device_option_equal",
     "get_net_name",
@@ -46,9 +67,9 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     # These load the engine, which building a net does not need.
     if name == "workspace":
-        from caffe2.python import workspace
-
-        return workspace
+        return importlib.import_module("caffe2.python.workspace")
+    if name == "C":
+        return importlib.import_module("caffe2.python._C")
     if name == "GlobalInit":
         from caffe2.runtime.workspace import GlobalInit
 

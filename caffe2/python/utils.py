@@ -2,6 +2,8 @@
 
 from caffe2.graph.operator import MakeArgument
 from caffe2.graph.tensors import (
+    NCHW2NHWC,
+    NHWC2NCHW,
     ArgsToDict,
     Caffe2TensorToNumpyArray,
     NumpyArrayToCaffe2Tensor,
@@ -14,6 +16,8 @@ from caffe2.train.iteration import (
 
 __all__ = [
     "ITERATION_MUTEX_NAME",
+    "NCHW2NHWC",
+    "NHWC2NCHW",
     "OPTIMIZER_ITERATION_NAME",
     "ArgsToDict",
     "BuildUniqueMutexIter",

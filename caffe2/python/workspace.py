@@ -1,5 +1,7 @@
 """Blobs and running nets; see `caffe2.runtime.workspace`."""
 
+from caffe2.python import _C as C
+from caffe2.runtime.shape_inference import InferShapesAndTypes
 from caffe2.runtime.workspace import (
     Blobs,
     CreateBlob,
@@ -38,6 +40,7 @@ from caffe2.runtime.workspace import (
 
 __all__ = [
     "Blobs",
+    "C",
     "CreateBlob",
     "CreateNet",
     "CurrentWorkspace",
@@ -45,11 +48,15 @@ __all__ = [
     "FeedBlob",
     "FetchBlob",
     "FetchBlobs",
+    "GetCuDNNVersion",
     "GetNetName",
     "GlobalInit",
     "GpuDeviceType",
     "HasBlob",
+    "InferShapesAndTypes",
     "Nets",
+    "NumCudaDevices",
+    "NumGpuDevices",
     "Predictor",
     "RegisteredOperators",
     "RemoveBlob",
@@ -70,4 +77,9 @@ __all__ = [
     "blobs",
     "has_cuda_support",
     "has_gpu_support",
+    "has_hip_support",
 ]
+
+GetCuDNNVersion = C.get_cudnn_version
+NumCudaDevices = NumGpuDevices = C.num_cuda_devices
+has_hip_support = C.has_hip_support

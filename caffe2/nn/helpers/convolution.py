@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from caffe2.graph.errors import UsageError
 from caffe2.graph.weights import conv_weight_shape
 from caffe2.nn.engine import engine_arguments
 from caffe2.nn.model_helper import ModelHelper
@@ -49,6 +50,12 @@ def conv(
     )
     if transform_inputs is not None:
         transform_inputs(model, blob_out, inputs)
+    use_cudnn = bool(kwargs.get("use_cudnn"))
+    if "engine" in kwargs and use_cudnn != (kwargs["engine"] == "CUDNN"):
+        allowed = '"CUDNN"' if use_cudnn else 'another one than "CUDNN"'
+        raise UsageError(
+            f"engine={kwargs['engine']!r} with use_cudnn={use_cudnn}: the engine can only be {allowed}"
+        )
     arguments = engine_arguments({**kernels, **kwargs})
     exhaustive = arguments.pop("cudnn_exhaustive_search", None)
     workspace_limit = arguments.pop("ws_nbytes_limit", None)
