@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Checks object files that were compiled for one instruction set.
 
-The linker keeps one copy of an inline function that several files define. Were it the copy made for
-the widest instruction set, older processors would crash in it. So everything these files define must
-lie in the instruction set's own namespace, and they may call nothing but each other and a few
-functions of the C library.
+The linker keeps one copy of an inline function that several files define. Were it the copy made
+for the widest instruction set, older processors would crash in it. So everything these files
+define must lie in the instruction set's own namespace, and they may call nothing but each other and
+a few functions of the C library.
 
 usage: check_symbols.py --isa avx2 [--nm nm] object...
 """

@@ -13,8 +13,7 @@ bool direct_supports(const ConvShape& s, ConvPass pass) {
          max_of(s.pad_l, s.pad_r) < z.reach_w;
 }
 
-// ---- layouts
-// --------------------------------------------------------------------------------------
+// ---- layouts -----------------------------------------------------------------
 
 void DirectLayout::fill_runs(int64_t width, int64_t plane, Run* runs) const {
   for (int64_t c = 0; c < c_blocks; c++) {
@@ -92,8 +91,7 @@ void from_blocked(int64_t n, int64_t c, int64_t hw, const float* blocked, float*
 
 bool conv_blocked_input(const ConvShape& s) { return !DirectLayout(s).plain; }
 
-// ---- filters
-// --------------------------------------------------------------------------------------
+// ---- filters -----------------------------------------------------------------
 
 std::size_t direct_packed_bytes(const ConvShape& s) {
   const DirectLayout layout(s);
@@ -121,8 +119,7 @@ void direct_pack(const ConvShape& s, const float* weights, float* packed,
   });
 }
 
-// ---- forward
-// --------------------------------------------------------------------------------------
+// ---- forward -----------------------------------------------------------------
 
 namespace {
 

@@ -7,8 +7,7 @@
 
 namespace caffe2::kernels::CAFFE2_KERNELS_ISA {
 
-// ---- by data
-// --------------------------------------------------------------------------------------
+// ---- by data -----------------------------------------------------------------
 
 static ConvShape turned(const ConvShape& s) {
   const ConvSizes z(s);
@@ -67,8 +66,7 @@ void direct_backward_data(const ConvShape& s, const float* dy, const float* weig
                  (char*)scratch + round_up(direct_packed_bytes(t), kAlignment), parallel);
 }
 
-// ---- by weights
-// -----------------------------------------------------------------------------------
+// ---- by weights --------------------------------------------------------------
 
 namespace {
 

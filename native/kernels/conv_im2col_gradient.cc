@@ -6,8 +6,7 @@
 
 namespace caffe2::kernels::CAFFE2_KERNELS_ISA {
 
-// ---- by data
-// --------------------------------------------------------------------------------------
+// ---- by data -----------------------------------------------------------------
 
 namespace {
 
@@ -43,35 +42,46 @@ FORCE_INLINE DataPlan data_plan(const ConvShape& s) {
 
 }  // namespace
 
-static void add_strided(const float* src, int64_t n, float* dst, int64_t stride) {
-  if (stride != 1) {
-    for (int64_t i = 0; i < n; i++) dst[i * stride] += src[i];
-    return;
-  }
-  int64_t i = 0;
-  for (; i + VL <= n; i += VL) store(dst + i, load(dst + i) + load(src + i));
-  if (i < n) {
-    const int rest = (int)(n - i);
-    store_partial(dst + i, load_partial(dst + i, rest) + load_partial(src + i, rest), rest);
-  }
+template <int WIDTH>
+static FORCE_INLINE void add_vector(const float* src, float* dst) {
+  typedef float vector __attribute__((vector_size(WIDTH * 4), aligned(4), may_alias));
+  *(vector*)dst += *(const vector*)src;
 }
 
-// Adds columns[channels * taps][rows * ow] of output rows [first, first + rows) to dx.
+// dst[i * stride] += src[i], i < n. Short ends are added in smaller vectors: a masked store would
+// stall the next load that comes near it.
+static void add_strided(const float* src, int64_t n, float* dst, int64_t stride) {
+  int64_t i = 0;
+  if (stride == 1) {
+    for (; i + VL <= n; i += VL) add_vector<VL>(src + i, dst + i);
+    if (VL > 8 && i + 8 <= n) {
+      add_vector<8>(src + i, dst + i);
+      i += 8;
+    }
+    if (VL > 4 && i + 4 <= n) {
+      add_vector<4>(src + i, dst + i);
+      i += 4;
+    }
+  }
+  for (; i < n; i++) dst[i * stride] += src[i];
+}
+
+// Adds columns[channels * taps][rows * ow] of output rows [first, first + rows) to dx. Goes through
+// the channels innermost: a place written just before can't be read back quickly at another offset.
 static void add_columns(const ConvShape& s, const ConvSizes& z, int64_t channels, int64_t first,
                         int64_t rows, const float* columns, float* dx) {
-  for (int64_t c = 0; c < channels; c++, dx += s.h * s.w) {
-    for (int64_t r = 0; r < s.kh; r++) {
-      const int64_t dy = r * s.dilation_h - s.pad_t;
-      const Range ys(first, first + rows, s.stride_h, dy, s.h);
-      for (int64_t q = 0; q < s.kw; q++, columns += rows * z.ow) {
-        const int64_t dx_offset = q * s.dilation_w - s.pad_l;
-        const Range xs(0, z.ow, s.stride_w, dx_offset, s.w);
-        if (xs.begin >= xs.end) continue;
-        for (int64_t y = ys.begin; y < ys.end; y++) {
-          add_strided(columns + (y - first) * z.ow + xs.begin, xs.end - xs.begin,
-                      dx + (y * s.stride_h + dy) * s.w + xs.begin * s.stride_w + dx_offset,
-                      s.stride_w);
-        }
+  for (int64_t tap = 0; tap < z.taps; tap++) {
+    const int64_t row_offset = tap / s.kw * s.dilation_h - s.pad_t;
+    const int64_t offset = tap % s.kw * s.dilation_w - s.pad_l;
+    const Range ys(first, first + rows, s.stride_h, row_offset, s.h);
+    const Range xs(0, z.ow, s.stride_w, offset, s.w);
+    if (xs.begin >= xs.end) continue;
+    for (int64_t c = 0; c < channels; c++) {
+      const float* from = columns + (c * z.taps + tap) * rows * z.ow;
+      float* to = dx + c * s.h * s.w + offset;
+      for (int64_t y = ys.begin; y < ys.end; y++) {
+        add_strided(from + (y - first) * z.ow + xs.begin, xs.end - xs.begin,
+                    to + (y * s.stride_h + row_offset) * s.w + xs.begin * s.stride_w, s.stride_w);
       }
     }
   }
@@ -129,8 +139,7 @@ void im2col_backward_data(const ConvShape& s, const float* dy, const float* weig
   });
 }
 
-// ---- by weights
-// -----------------------------------------------------------------------------------
+// ---- by weights --------------------------------------------------------------
 
 namespace {
 

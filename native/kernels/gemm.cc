@@ -5,8 +5,7 @@
 
 namespace caffe2::kernels::CAFFE2_KERNELS_ISA {
 
-// ---- product of two packed pieces
-// -----------------------------------------------------------------
+// ---- product of two packed pieces --------------------------------------------
 
 // A tile whose columns end inside a vector: it works on a full-width copy of its outputs.
 static void tile_at_edge(Tile run, TileShape shape, TilePointers at, int height, int columns) {
@@ -64,8 +63,7 @@ void product(const Product& p) {
   }
 }
 
-// ---- matrix times vector
-// --------------------------------------------------------------------------
+// ---- matrix times vector -----------------------------------------------------
 
 // What to do with a finished sum.
 struct Finish {
@@ -155,8 +153,7 @@ static void vector_product(bool by_rows, int64_t n, int64_t k, const float* b, i
   });
 }
 
-// ---- the general product
-// --------------------------------------------------------------------------
+// ---- the general product -----------------------------------------------------
 
 namespace {
 
@@ -183,10 +180,18 @@ FORCE_INLINE Plan plan_for(const Gemm& g, bool packed) {
   p.in_place_b = !packed && !p.swap && !g.trans_b && g.m <= 2 * TILE_ROWS;
   p.block_m = min_of<int64_t>(p.m, 12 * TILE_ROWS);
   p.block_n = min_of<int64_t>(p.n, 128);
-  // Enough blocks for a few threads, unless they would get too small to be worth it.
+  // Enough blocks for a few threads, unless they would get too small to be worth it. Cutting m packs
+  // B again, cutting n packs A again: the longer side of a block costs least.
   const auto count = [&] { return ceil_div(p.m, p.block_m) * ceil_div(p.n, p.block_n); };
-  while (count() < 8 && p.block_m > 4 * TILE_ROWS && p.block_m * p.block_n * p.k > 2000000) {
-    p.block_m = round_up(p.block_m / 2, TILE_ROWS);
+  const int64_t wanted = min_of<int64_t>(8, p.m * p.n * p.k / 4000000);
+  while (count() < wanted) {
+    if (p.block_n >= p.block_m && p.block_n > 2 * PANEL) {
+      p.block_n = round_up(p.block_n / 2, PANEL);
+    } else if (p.block_m > 4 * TILE_ROWS) {
+      p.block_m = round_up(p.block_m / 2, TILE_ROWS);
+    } else {
+      break;
+    }
   }
   p.blocks = count();
   Slices s(nullptr);
@@ -309,8 +314,7 @@ static void multiply(Gemm g, const float* a, const float* b, const float* packed
   });
 }
 
-// ---- what the table shows
-// -------------------------------------------------------------------------
+// ---- what the table shows ----------------------------------------------------
 
 static std::size_t scratch_for(const Gemm& g, const Plan& p, int threads) {
   if (p.row_vector || p.column_vector) return (std::size_t)g.k * sizeof(float);

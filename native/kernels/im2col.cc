@@ -37,10 +37,15 @@ Window make_window(const ConvShape& s, int64_t channels, const float* x, int64_t
 
 void term_offsets(const ConvShape& s, ptrdiff_t plane, ptrdiff_t width, int64_t first,
                   int64_t count, ptrdiff_t* offsets) {
+  const int64_t taps = s.kh * s.kw;
+  int64_t c = first / taps, r = first % taps / s.kw, q = first % s.kw;
   for (int64_t i = 0; i < count; i++) {
-    const int64_t term = first + i, tap = term % (s.kh * s.kw);
-    offsets[i] = term / (s.kh * s.kw) * plane + tap / s.kw * s.dilation_h * width +
-                 tap % s.kw * s.dilation_w;
+    offsets[i] = c * plane + r * s.dilation_h * width + q * s.dilation_w;
+    if (++q < s.kw) continue;
+    q = 0;
+    if (++r < s.kh) continue;
+    r = 0;
+    c++;
   }
 }
 

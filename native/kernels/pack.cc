@@ -72,30 +72,37 @@ void pack_rows(bool trans, int64_t m, int64_t k, float alpha, const float* a, in
   }
 }
 
-void pack_panels(bool trans, int64_t n, int64_t k, const float* b, int64_t ldb, float* packed) {
-  for (int64_t j = 0; j < n; j += PANEL) {
-    const int64_t columns = min_of<int64_t>(PANEL, n - j), row = round_up(columns, VL);
-    for (int64_t q = 0; q < columns; q += VL) {
-      const int width = (int)min_of<int64_t>(VL, columns - q);
-      float* out = packed + q;
-      if (trans) {
-        const float* from = b + (j + q) * ldb;
-        for (int64_t i = 0; i < k; i += VL) {
-          const int height = (int)min_of<int64_t>(VL, k - i);
-          vf block[VL];
-          load_block(from + i, ldb, width, height, block);
-          transpose(block);
-          for (int l = 0; l < height; l++) store(out + (i + l) * row, block[l]);
-        }
-      } else if (width == VL) {
-        for (int64_t i = 0; i < k; i++) store(out + i * row, load(b + i * ldb + j + q));
-      } else {
-        for (int64_t i = 0; i < k; i++) {
-          store(out + i * row, load_partial(b + i * ldb + j + q, width));
-        }
-      }
+static void pack_panels_transposed(int64_t n, int64_t k, const float* b, int64_t ldb,
+                                   float* packed) {
+  for (int64_t j = 0; j < n; j += VL) {
+    const int64_t panel = j / PANEL * PANEL, row = round_up(min_of<int64_t>(PANEL, n - panel), VL);
+    const int width = (int)min_of<int64_t>(VL, n - j);
+    float* out = packed + panel * k + j - panel;
+    for (int64_t i = 0; i < k; i += VL) {
+      const int height = (int)min_of<int64_t>(VL, k - i);
+      vf block[VL];
+      load_block(b + j * ldb + i, ldb, width, height, block);
+      transpose(block);
+      for (int l = 0; l < height; l++) store(out + (i + l) * row, block[l]);
     }
-    packed += k * row;
+  }
+}
+
+void pack_panels(bool trans, int64_t n, int64_t k, const float* b, int64_t ldb, float* packed) {
+  if (trans) return pack_panels_transposed(n, k, b, ldb, packed);
+  const int64_t whole = n / PANEL * PANEL, rest = n - whole;
+  for (int64_t i = 0; i < k; i++) {
+    const float* from = b + i * ldb;
+    for (int64_t j = 0; j < whole; j += PANEL) {
+      float* out = packed + j * k + i * PANEL;
+      for (int q = 0; q < PANEL; q += VL) store(out + q, load(from + j + q));
+    }
+    float* out = packed + whole * k + i * round_up(rest, VL);
+    for (int64_t j = 0; j < rest; j += VL) {
+      const int64_t left = rest - j;
+      store(out + j,
+            left >= VL ? load(from + whole + j) : load_partial(from + whole + j, (int)left));
+    }
   }
 }
 
