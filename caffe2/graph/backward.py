@@ -222,6 +222,7 @@ class IR:
             if part.writes[name]:
                 new = part.rename(name, self._split_name(key, name))
                 part.name = GradientSlice(*(new if n == name else n for n in _names(part.name)))
+        part.stamp = self._stamp(part.name)
 
     def _split_name(self, key: Key, name: str) -> str:
         number = self.splits[key, name]

@@ -40,6 +40,8 @@ def NumpyArrayToCaffe2Tensor(arr: npt.NDArray[Any], name: str | None = None) -> 
     values: npt.NDArray[Any] = array.reshape(-1)
     if array.dtype == np.float16:
         values = values.view(np.uint16)
+    elif array.dtype == np.bool_:
+        values = values.view(np.uint8)
     elements = values.tolist()
     if data_type == DataType.STRING:
         elements = [item.encode() if isinstance(item, str) else item for item in elements]
