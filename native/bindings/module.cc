@@ -35,25 +35,25 @@ std::string_view view(const nb::bytes& bytes) { return {bytes.c_str(), bytes.siz
 
 void feed_array(Workspace& workspace, const std::string& name, const InputArray& array) {
   const auto blob = workspace.find_blob(name);
-  Tensor tensor = to_tensor(array, workspace.engine(), blob ? blob->tensor() : nullptr);
+  const BlobValue now = blob ? blob->get() : BlobValue();
+  Tensor tensor =
+      to_tensor(array, workspace.engine(), now.is_tensor() ? &now.tensor : nullptr);
   workspace.create_blob(name)->set(std::move(tensor));
 }
 
 nb::object fetch(Workspace& workspace, const std::string& name) {
-  const auto held = workspace.get_blob(name);
-  const Blob& blob = *held;
-  if (const Tensor* tensor = blob.tensor()) return to_array(*tensor);
-  if (auto text = blob.object<Text>()) return nb::bytes(text->value.data(), text->value.size());
-  if (auto object = blob.object<PythonObject>()) return object->value();
-  fail(Code::kFailedPrecondition, "blob '", name, "' holds ", blob.kind(),
+  const BlobValue value = workspace.get_blob(name)->get();
+  if (value.is_tensor()) return to_array(value.tensor);
+  if (auto text = value.as<Text>()) return nb::bytes(text->value.data(), text->value.size());
+  if (auto object = value.as<PythonObject>()) return object->value();
+  fail(Code::kFailedPrecondition, "blob '", name, "' holds ", value.kind(),
        ", which cannot be fetched");
 }
 
 nb::object view_blob(Workspace& workspace, const std::string& name) {
-  const auto blob = workspace.get_blob(name);
-  const Tensor* tensor = blob->tensor();
-  CAFFE2_ENFORCE(tensor != nullptr, "blob '", name, "' holds no tensor");
-  return view_array(*tensor);
+  const BlobValue value = workspace.get_blob(name)->get();
+  CAFFE2_ENFORCE(value.is_tensor(), "blob '", name, "' holds no tensor");
+  return view_array(value.tensor);
 }
 
 void bind_error(nb::module_& m) {
@@ -66,6 +66,8 @@ void bind_error(nb::module_& m) {
     try {
       std::rethrow_exception(pointer);
     } catch (const Error& error) {
+      // A run that the user interrupted: the interrupt itself is what is raised.
+      if (error.code() == Code::kCancelled && PyErr_Occurred() != nullptr) return;
       nb::object instance = nb::borrow(type)(error.what());
       instance.attr("code") = code_name(error.code());
       instance.attr("operator") = error.location().op_type;
@@ -89,6 +91,10 @@ void bind_engine(nb::module_& m) {
           [](Engine* self, int threads, std::string isa, size_t memory_limit) {
             check_threads(threads);
             new (self) Engine({threads, std::move(isa), memory_limit});
+            self->hooks().interrupted = [] {
+              nb::gil_scoped_acquire gil;
+              return PyErr_CheckSignals() != 0;
+            };
           },
           nb::arg("threads") = 0, nb::arg("isa") = "auto", nb::arg("memory_limit") = 0)
       .def_prop_rw(
@@ -116,7 +122,7 @@ void bind_workspace(nb::module_& m) {
       .def("create_blob", [](Workspace& w, const std::string& n) { w.create_blob(n); })
       .def("reset_blob", [](Workspace& w, const std::string& n) { w.get_blob(n)->clear(); })
       .def("delete_blob", [](Workspace& w, const std::string& n) { return w.remove_blob(n); })
-      .def("blob_kind", [](Workspace& w, const std::string& n) { return w.get_blob(n)->kind(); })
+      .def("blob_kind", [](Workspace& w, const std::string& n) { return w.get_blob(n)->get().kind(); })
       .def("reset", &Workspace::reset)
       .def("feed", feed_array, nb::arg("name"), nb::arg("value"))
       .def("feed_text",
@@ -136,14 +142,13 @@ void bind_workspace(nb::module_& m) {
       .def("view", view_blob)
       .def("serialize",
            [](Workspace& w, const std::string& name) {
-             const std::string bytes = serialize_blob(name, *w.get_blob(name));
+             const std::string bytes = serialize_blob(name, w.get_blob(name)->get());
              return nb::bytes(bytes.data(), bytes.size());
            })
       .def("deserialize",
            [](Workspace& w, const std::string& name, const nb::bytes& bytes) {
-             Blob blob;
-             deserialize_blob(view(bytes), w.engine(), blob);
-             *w.create_blob(name) = std::move(blob);
+             BlobValue value = deserialize_blob(view(bytes), w.engine());
+             w.create_blob(name)->set(std::move(value));
            })
       .def(
           "run_operator",

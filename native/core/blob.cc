@@ -13,10 +13,9 @@ void Text::serialize(BlobProto& proto) const {
   proto.content = wire::Bytes(value);
 }
 
-const char* Blob::kind() const {
-  if (tensor() != nullptr) return "a tensor";
-  const auto* held = std::get_if<std::shared_ptr<Object>>(&value_);
-  return held ? (*held)->kind() : "nothing";
+const char* BlobValue::kind() const {
+  if (is_tensor()) return "a tensor";
+  return object ? object->kind() : "nothing";
 }
 
 }  // namespace caffe2

@@ -4,7 +4,6 @@
 #include <mutex>
 #include <string>
 #include <utility>
-#include <variant>
 
 #include "core/tensor.h"
 
@@ -35,26 +34,39 @@ class Mutex : public Object {
   std::mutex mutex;
 };
 
+// What a blob holds at one moment; keeps the content alive.
+struct BlobValue {
+  Tensor tensor;
+  std::shared_ptr<Object> object;
+
+  bool is_tensor() const { return tensor.storage() != nullptr; }
+  bool empty() const { return !is_tensor() && !object; }
+  const char* kind() const;
+  template <class T>
+  std::shared_ptr<T> as() const {
+    return std::dynamic_pointer_cast<T>(object);
+  }
+};
+
+// Reading and replacing the value is safe from any thread.
 class Blob {
  public:
-  bool empty() const { return std::holds_alternative<std::monostate>(value_); }
-  const char* kind() const;
-
-  // nullptr when the blob holds something else.
-  const Tensor* tensor() const { return std::get_if<Tensor>(&value_); }
-  Tensor* tensor() { return std::get_if<Tensor>(&value_); }
-  template <class T>
-  std::shared_ptr<T> object() const {
-    const auto* held = std::get_if<std::shared_ptr<Object>>(&value_);
-    return held ? std::dynamic_pointer_cast<T>(*held) : nullptr;
+  BlobValue get() const {
+    std::lock_guard lock(mutex_);
+    return value_;
   }
-
-  void set(Tensor tensor) { value_ = std::move(tensor); }
-  void set(std::shared_ptr<Object> object) { value_ = std::move(object); }
-  void clear() { value_ = std::monostate(); }
+  void set(BlobValue value) {
+    // What was there goes after the lock: its destructor may call into a host language.
+    std::lock_guard lock(mutex_);
+    std::swap(value_, value);
+  }
+  void set(Tensor tensor) { set(BlobValue{std::move(tensor), nullptr}); }
+  void set(std::shared_ptr<Object> object) { set(BlobValue{Tensor(), std::move(object)}); }
+  void clear() { set(BlobValue()); }
 
  private:
-  std::variant<std::monostate, Tensor, std::shared_ptr<Object>> value_;
+  mutable std::mutex mutex_;
+  BlobValue value_;
 };
 
 }  // namespace caffe2

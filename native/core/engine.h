@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/cancellation.h"
 #include "core/tensor.h"
 #include "core/thread_pool.h"
 #include "kernels/kernels.h"
@@ -40,6 +41,8 @@ class Engine {
   const kernels::Table& kernels() const { return *kernels_; }
   kernels::Isa isa() const { return isa_; }
 
+  HostHooks& hooks() { return hooks_; }
+
   // The pool in the form that kernels take.
   kernels::Parallel parallel();
 
@@ -47,6 +50,7 @@ class Engine {
   std::shared_ptr<Allocator> allocator_;
   ScratchPool scratch_;
   ThreadPool pool_;
+  HostHooks hooks_;
   kernels::Isa isa_;
   const kernels::Table* kernels_;
 };

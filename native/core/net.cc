@@ -1,9 +1,11 @@
 #include "core/net.h"
 
+#include <algorithm>
 #include <new>
 #include <set>
 #include <utility>
 
+#include "core/executor.h"
 #include "core/near_names.h"
 #include "core/registry.h"
 #include "core/workspace.h"
@@ -76,12 +78,20 @@ CompiledNet::CompiledNet(NetDef def, std::vector<std::string> sites, Workspace& 
     });
   }
   bind();
+  const std::string type = def_.type.value_or("");
+  if (!type.empty() && type != "simple") graph_.emplace(def_);
 }
 
 void CompiledNet::run() {
+  Cancellation cancellation(workspace_.engine().hooks());
+  RunContext context{cancellation};
+  run(context);
+}
+
+void CompiledNet::run(RunContext& context) {
   if (running_.exchange(true)) {
-    fail(Code::kFailedPrecondition, net_text(), " is running already, in another thread or in one "
-         "of its own operators");
+    fail(Code::kFailedPrecondition, net_text(),
+         " is running already, in another thread or in one of its own operators");
   }
   struct Done {
     std::atomic<bool>& flag;
@@ -91,9 +101,21 @@ void CompiledNet::run() {
     check_inputs();
     bind();
   }
-  for (int i = 0; i < size(); i++) {
-    annotated(i, [&] { operators_[i]->execute(); });
+  const Steps steps{size(),
+                    [this](int i, RunContext& inner) {
+                      annotated(i, [&] { operators_[i]->execute(inner); });
+                    },
+                    [this](int i) { return operators_[i]->may_block(); }};
+  if (graph_) {
+    run_parallel(steps, *graph_, workspace_.engine().pool(), context);
+  } else {
+    run_serial(steps, context);
   }
+}
+
+bool CompiledNet::may_block() const {
+  return std::any_of(operators_.begin(), operators_.end(),
+                     [](const auto& op) { return op->may_block(); });
 }
 
 std::string CompiledNet::net_text() const {
@@ -125,21 +147,17 @@ void CompiledNet::check_inputs() const {
 }
 
 void CompiledNet::bind() {
-  std::vector<std::shared_ptr<Blob>> blobs;
+  const auto blobs = [&](const std::vector<std::string>& names) {
+    std::vector<std::shared_ptr<Blob>> out;
+    for (const std::string& name : names) out.push_back(workspace_.create_blob(name));
+    return out;
+  };
+  // Read before the look-ups: a blob removed meanwhile is looked up again by the next run.
+  const uint64_t epoch = workspace_.epoch();
   for (int i = 0; i < size(); i++) {
-    const auto pointers = [&](const std::vector<std::string>& names) {
-      std::vector<Blob*> out;
-      for (const std::string& name : names) {
-        blobs.push_back(workspace_.create_blob(name));
-        out.push_back(blobs.back().get());
-      }
-      return out;
-    };
-    auto inputs = pointers(def_.op[i].input);
-    operators_[i]->bind(std::move(inputs), pointers(def_.op[i].output));
+    operators_[i]->bind(blobs(def_.op[i].input), blobs(def_.op[i].output));
   }
-  blobs_ = std::move(blobs);
-  bound_epoch_ = workspace_.epoch();
+  bound_epoch_ = epoch;
 }
 
 template <class Step>
@@ -155,6 +173,8 @@ void CompiledNet::annotated(int i, const Step& step) const {
   try {
     step();
   } catch (const Error& error) {
+    // An error out of a nested net keeps the innermost place.
+    if (!error.location().op_type.empty()) throw;
     throw Error(error.code(), error.text(), where());
   } catch (const std::bad_alloc&) {
     throw Error(Code::kOutOfMemory, "the system has no memory left", where());

@@ -3,9 +3,11 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "core/graph.h"
 #include "core/messages.h"
 #include "core/operator.h"
 
@@ -21,9 +23,14 @@ class CompiledNet {
   // kernel, or when a blob is read that neither the workspace nor an earlier operator provides.
   CompiledNet(NetDef def, std::vector<std::string> sites, Workspace& workspace, uint64_t seed);
 
-  // Runs all operators in order. The first error ends the run; its text names the operator. One
-  // run at a time: a second one is refused.
+  // Runs all operators: in order, or, for net types other than "simple", each as soon as those it
+  // waits for are done. The first error ends the run; its text names the operator. One run at a
+  // time: a second one is refused.
   void run();
+  void run(RunContext& context);  // as a part of another run
+
+  // Whether an operator may wait for something outside of this net.
+  bool may_block() const;
 
   const NetDef& def() const { return def_; }
 
@@ -40,7 +47,7 @@ class CompiledNet {
   const std::vector<std::string> sites_;
   Workspace& workspace_;
   std::vector<std::unique_ptr<Operator>> operators_;
-  std::vector<std::shared_ptr<Blob>> blobs_;  // all that the operators point to
+  std::optional<DependencyGraph> graph_;  // for parallel runs
   uint64_t bound_epoch_ = 0;
   std::atomic<bool> running_{false};
 };

@@ -12,91 +12,93 @@ Operator::Operator(const OperatorContext& context)
       position_(context.position),
       seed_(context.seed) {}
 
-void Operator::bind(std::vector<Blob*> inputs, std::vector<Blob*> outputs) {
+void Operator::bind(std::vector<std::shared_ptr<Blob>> inputs,
+                    std::vector<std::shared_ptr<Blob>> outputs) {
   inputs_ = std::move(inputs);
   outputs_ = std::move(outputs);
+  values_.resize(inputs_.size());
   staged_.resize(outputs_.size());
 }
 
-void Operator::execute() {
-  for (int i = 0; i < inputs(); i++) check_input(i);
+void Operator::execute(RunContext& context) {
+  context_ = &context;
   try {
+    for (int i = 0; i < inputs(); i++) {
+      values_[i] = inputs_[i]->get();
+      check_input(i);
+    }
     run();
   } catch (...) {
     for (Staged& staged : staged_) staged = {};
-    release_scratch();
+    finish_run();
     throw;
   }
-  release_scratch();
   for (int i = 0; i < outputs(); i++) {
     Staged& staged = staged_[i];
     if (!staged.used) continue;
-    if (staged.object) {
-      outputs_[i]->set(std::move(staged.object));
-    } else {
-      outputs_[i]->set(std::move(staged.tensor));
-    }
     staged.used = false;
+    outputs_[i]->set(std::move(staged.value));
+    staged.value = {};
   }
+  finish_run();
+}
+
+void Operator::finish_run() {
+  for (BlobValue& value : values_) value = {};
+  for (auto& buffer : scratch_) engine_.scratch().give(std::move(buffer));
+  scratch_.clear();
+  context_ = nullptr;
 }
 
 void Operator::check_input(int i) const {
-  const Blob& blob = *inputs_[i];
-  if (blob.empty()) {
+  const BlobValue& value = values_[i];
+  if (value.empty()) {
     fail(Code::kFailedPrecondition, describe_input(i), " is empty: nothing was fed or computed");
   }
   const uint32_t mask = schema_.type_mask(i);
   if (mask == 0) return;
-  const Tensor* tensor = blob.tensor();
-  if (tensor == nullptr) {
-    fail(Code::kInvalidArgument, describe_input(i), " holds ", blob.kind(), ", not a tensor");
+  if (!value.is_tensor()) {
+    fail(Code::kInvalidArgument, describe_input(i), " holds ", value.kind(), ", not a tensor");
   }
-  const int type = static_cast<int>(tensor->type());
+  const int type = static_cast<int>(value.tensor.type());
   if ((mask >> type & 1) != 0) return;
   std::string allowed;
   for (int t = 0; t < 32; t++) {
     if ((mask >> t & 1) == 0) continue;
     allowed += (allowed.empty() ? "" : ", ") + std::string(type_name(static_cast<DataType>(t)));
   }
-  fail(Code::kInvalidArgument, describe_input(i), " has type ", type_name(tensor->type()),
+  fail(Code::kInvalidArgument, describe_input(i), " has type ", type_name(value.tensor.type()),
        "; allowed: ", allowed);
 }
 
 const Tensor& Operator::input(int i) const {
-  const Tensor* tensor = inputs_[i]->tensor();
-  if (tensor == nullptr) {
-    fail(Code::kInvalidArgument, describe_input(i), " holds ", inputs_[i]->kind(),
-         ", not a tensor");
+  const BlobValue& value = values_[i];
+  if (!value.is_tensor()) {
+    fail(Code::kInvalidArgument, describe_input(i), " holds ", value.kind(), ", not a tensor");
   }
-  return *tensor;
+  return value.tensor;
 }
 
 Tensor& Operator::output(int i, const Shape& shape, DataType type) {
   Staged& staged = staged_[i];
-  const Tensor* now = outputs_[i]->tensor();
-  if (now != nullptr && now->storage()->fits(Tensor::bytes_for(shape, type), type)) {
-    staged.tensor = Tensor(now->storage(), shape, type);
+  BlobValue now = outputs_[i]->get();
+  if (now.is_tensor() && now.tensor.storage()->fits(Tensor::bytes_for(shape, type), type)) {
+    staged.value.tensor = Tensor(now.tensor.storage(), shape, type);
   } else {
-    staged.tensor = Tensor(engine_.allocator(), shape, type);
+    staged.value.tensor = Tensor(engine_.allocator(), shape, type);
   }
-  staged.object = nullptr;
+  staged.value.object = nullptr;
   staged.used = true;
-  return staged.tensor;
+  return staged.value.tensor;
 }
 
 void Operator::output_object(int i, std::shared_ptr<Object> object) {
-  staged_[i].object = std::move(object);
-  staged_[i].used = true;
+  staged_[i] = {BlobValue{Tensor(), std::move(object)}, true};
 }
 
 void* Operator::scratch(size_t bytes) {
   scratch_.push_back(engine_.scratch().take(bytes));
   return scratch_.back()->data();
-}
-
-void Operator::release_scratch() {
-  for (auto& buffer : scratch_) engine_.scratch().give(std::move(buffer));
-  scratch_.clear();
 }
 
 std::string Operator::describe_input(int i) const {

@@ -7,6 +7,7 @@
 
 #include "core/arguments.h"
 #include "core/blob.h"
+#include "core/cancellation.h"
 #include "core/engine.h"
 #include "core/messages.h"
 #include "core/schema.h"
@@ -35,10 +36,13 @@ class Operator {
   Operator(const Operator&) = delete;
   Operator& operator=(const Operator&) = delete;
 
-  void bind(std::vector<Blob*> inputs, std::vector<Blob*> outputs);
+  void bind(std::vector<std::shared_ptr<Blob>> inputs, std::vector<std::shared_ptr<Blob>> outputs);
 
   // Checks the inputs, runs, then hands the outputs over. On an error the outputs are as before.
-  void execute();
+  void execute(RunContext& context);
+
+  // Whether it may wait for another operator; then it runs on no thread of the pool.
+  virtual bool may_block() const { return schema_.blocks; }
 
   const OperatorDef& def() const { return def_; }
 
@@ -47,6 +51,9 @@ class Operator {
   // what may fail comes before the first write.
   virtual void run() = 0;
 
+  // The run that this execution is part of; inside run() only.
+  RunContext& context() const { return *context_; }
+
   int inputs() const { return static_cast<int>(inputs_.size()); }
   int outputs() const { return static_cast<int>(outputs_.size()); }
   bool has_input(int i) const { return i < inputs(); }
@@ -54,9 +61,9 @@ class Operator {
   const Tensor& input(int i) const;
   template <class T>
   std::shared_ptr<T> input_object(int i) const {
-    auto object = inputs_[i]->object<T>();
+    auto object = values_[i].as<T>();
     if (!object) {
-      fail(Code::kInvalidArgument, describe_input(i), " holds ", inputs_[i]->kind(),
+      fail(Code::kInvalidArgument, describe_input(i), " holds ", values_[i].kind(),
            ", which this operator does not take");
     }
     return object;
@@ -65,8 +72,8 @@ class Operator {
   // The tensor to write for output i. Its memory is that of the blob's present tensor where that
   // is large enough, so an in-place operator reads and writes the same bytes.
   Tensor& output(int i, const Shape& shape, DataType type);
-  // What output i holds before the run; nullptr when it is no tensor.
-  const Tensor* present_output(int i) const { return outputs_[i]->tensor(); }
+  // What output i holds before the run.
+  BlobValue present_output(int i) const { return outputs_[i]->get(); }
   void output_object(int i, std::shared_ptr<Object> object);
 
   const Arguments& args() const { return args_; }
@@ -84,13 +91,12 @@ class Operator {
 
  private:
   struct Staged {
-    Tensor tensor;
-    std::shared_ptr<Object> object;
+    BlobValue value;
     bool used = false;
   };
 
   void check_input(int i) const;
-  void release_scratch();
+  void finish_run();
 
   const OperatorDef& def_;
   const OperatorSchema& schema_;
@@ -99,7 +105,9 @@ class Operator {
   const int position_;
   const uint64_t seed_;
   uint32_t runs_ = 0;
-  std::vector<Blob*> inputs_, outputs_;
+  std::vector<std::shared_ptr<Blob>> inputs_, outputs_;
+  std::vector<BlobValue> values_;  // of the inputs, during a run
+  RunContext* context_ = nullptr;
   std::vector<Staged> staged_;
   std::vector<std::unique_ptr<Storage>> scratch_;
 };

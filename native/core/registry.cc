@@ -39,9 +39,10 @@ OperatorFactory KernelRegistry::find(std::string_view type, Device device,
 
 std::string KernelRegistry::describe(std::string_view type) const {
   std::vector<std::string> found;
-  const std::string prefix = std::string(type) + "/";
+  const std::string prefix = key(type, Device::kCPU, "");
   for (const auto& [name, factory] : factories_) {
-    if (name.compare(0, prefix.size(), prefix) == 0) found.push_back(name);
+    if (name.compare(0, prefix.size(), prefix) != 0) continue;
+    found.push_back(name.size() == prefix.size() ? "CPU" : "CPU/" + name.substr(prefix.size()));
   }
   std::sort(found.begin(), found.end());
   std::string out;

@@ -138,32 +138,30 @@ Tensor from_proto(const TensorProto& proto, Engine& engine) {
 
 }  // namespace
 
-std::string serialize_blob(const std::string& name, const Blob& blob) {
+std::string serialize_blob(const std::string& name, const BlobValue& value) {
   BlobProto proto;
   proto.name = name;
-  if (const Tensor* tensor = blob.tensor()) {
+  if (value.is_tensor()) {
     proto.type = "Tensor";
-    proto.tensor = to_proto(*tensor);
-  } else if (auto object = blob.object<Object>()) {
-    object->serialize(proto);
+    proto.tensor = to_proto(value.tensor);
+  } else if (value.object) {
+    value.object->serialize(proto);
   } else {
     fail(Code::kFailedPrecondition, "blob '", name, "' is empty and cannot be saved");
   }
   return serialize(proto);
 }
 
-void deserialize_blob(std::string_view bytes, Engine& engine, Blob& blob) {
+BlobValue deserialize_blob(std::string_view bytes, Engine& engine) {
   ParseOptions options;
   options.borrow = true;
   const auto proto = parse<BlobProto>(bytes, options);
   const std::string type = proto.type.value_or("");
-  if (proto.tensor) {
-    blob.set(from_proto(*proto.tensor, engine));
-  } else if (type == "std::string" && proto.content) {
-    blob.set(std::make_shared<Text>(std::string(proto.content->view())));
-  } else {
-    fail(Code::kUnsupported, "a saved blob of type '", type, "' cannot be loaded");
+  if (proto.tensor) return {from_proto(*proto.tensor, engine), nullptr};
+  if (type == "std::string" && proto.content) {
+    return {Tensor(), std::make_shared<Text>(std::string(proto.content->view()))};
   }
+  fail(Code::kUnsupported, "a saved blob of type '", type, "' cannot be loaded");
 }
 
 }  // namespace caffe2

@@ -8,9 +8,9 @@
 
 namespace caffe2 {
 
-std::string serialize_blob(const std::string& name, const Blob& blob);
+std::string serialize_blob(const std::string& name, const BlobValue& value);
 
 // Raises Error(kInvalidArgument) for malformed bytes or when sizes contradict each other.
-void deserialize_blob(std::string_view bytes, Engine& engine, Blob& blob);
+BlobValue deserialize_blob(std::string_view bytes, Engine& engine);
 
 }  // namespace caffe2

@@ -1,7 +1,17 @@
 #include "core/thread_pool.h"
 
+#include <pthread.h>
+
 #include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <mutex>
 #include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
 
 namespace caffe2 {
 
@@ -10,7 +20,7 @@ namespace {
 // Turns of a short wait before a thread goes to sleep: some tens of microseconds.
 constexpr int kSpins = 2000;
 
-thread_local bool inside_job = false;
+thread_local bool inside_block = false;
 
 void relax() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -20,93 +30,164 @@ void relax() {
 #endif
 }
 
-int resolve(int threads) {
-  if (threads > 0) return threads;
-  return std::max(1u, std::thread::hardware_concurrency());
+// How many forks this process is away from the one that loaded the library.
+std::atomic<int> forks{0};
+
+int fork_count() {
+  static const int registered = pthread_atfork(nullptr, nullptr, [] { forks++; });
+  (void)registered;
+  return forks;
 }
 
 }  // namespace
 
-ThreadPool::ThreadPool(int threads) : threads_(resolve(threads)) {}
+class ThreadPool::Crew {
+ public:
+  explicit Crew(int threads)
+      : threads(threads > 0 ? threads : std::max(1, int(std::thread::hardware_concurrency()))),
+        born(fork_count()) {}
+  ~Crew() {
+    {
+      std::lock_guard lock(mutex_);
+      stop_ = true;
+      arrivals_++;
+    }
+    wake_.notify_all();
+    for (std::thread& worker : workers_) worker.join();
+  }
 
-ThreadPool::~ThreadPool() { stop(); }
+  void run(int blocks, Task task, void* context) {
+    Job job{task, context, blocks};
+    {
+      std::lock_guard lock(mutex_);
+      start();
+      jobs_.push_back(&job);
+      arrivals_++;
+    }
+    wake_.notify_all();
+    work(job);
+    {
+      std::lock_guard lock(mutex_);
+      std::erase(jobs_, &job);  // who has not joined by now need not
+    }
+    for (int spin = 0; spin < kSpins && job.joined != 0; spin++) relax();
+    std::unique_lock lock(mutex_);
+    done_.wait(lock, [&] { return job.joined == 0; });
+  }
+
+  void offer(std::function<void()> work) {
+    {
+      std::lock_guard lock(mutex_);
+      start();
+      offers_.push_back(std::move(work));
+      arrivals_++;
+    }
+    wake_.notify_one();
+  }
+
+  const int threads;
+  const int born;  // fork_count() of the process that has the threads
+
+ private:
+  struct Job {
+    Task task;
+    void* context;
+    int blocks;
+    std::atomic<int> next{0};
+    std::atomic<int> joined{0};  // workers inside; changed under mutex_
+  };
+
+  static void work(Job& job) {
+    const bool outer = inside_block;
+    inside_block = true;
+    for (int i; (i = job.next.fetch_add(1, std::memory_order_relaxed)) < job.blocks;) {
+      job.task(job.context, i);
+    }
+    inside_block = outer;
+  }
+
+  void start() {
+    try {
+      while (static_cast<int>(workers_.size()) < threads - 1) {
+        workers_.emplace_back([this] { worker(); });
+      }
+    } catch (const std::system_error&) {
+      // The system gives no more threads: the callers and those that exist do the work.
+    }
+  }
+
+  void worker() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      const uint64_t seen = arrivals_;
+      if (stop_) return;
+      const auto open = std::find_if(jobs_.begin(), jobs_.end(),
+                                     [](Job* job) { return job->next < job->blocks; });
+      if (open != jobs_.end()) {
+        Job& job = **open;
+        job.joined++;
+        lock.unlock();
+        work(job);
+        lock.lock();
+        if (--job.joined == 0) done_.notify_all();
+      } else if (!offers_.empty()) {
+        const std::function<void()> offered = std::move(offers_.front());
+        offers_.pop_front();
+        lock.unlock();
+        offered();
+        lock.lock();
+      } else {
+        lock.unlock();
+        for (int spin = 0; spin < kSpins && arrivals_ == seen; spin++) relax();
+        lock.lock();
+        wake_.wait(lock, [&] { return arrivals_ != seen; });
+      }
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable wake_, done_;
+  std::vector<Job*> jobs_;
+  std::deque<std::function<void()>> offers_;
+  std::atomic<uint64_t> arrivals_{0};  // raised under mutex_ for whatever a worker should look at
+  bool stop_ = false;
+  std::vector<std::thread> workers_;
+};
+
+ThreadPool::ThreadPool(int threads) : crew_(std::make_shared<Crew>(threads)) {}
+
+ThreadPool::~ThreadPool() { crew(); }
+
+int ThreadPool::threads() const { return crew()->threads; }
+
+std::shared_ptr<ThreadPool::Crew> ThreadPool::crew() const {
+  std::lock_guard lock(mutex_);
+  if (crew_->born != fork_count()) {
+    // Its threads do not exist here, and its mutex may be locked for ever: it is left as it is.
+    new std::shared_ptr<Crew>(crew_);
+    crew_ = std::make_shared<Crew>(crew_->threads);
+  }
+  return crew_;
+}
 
 void ThreadPool::resize(int threads) {
-  std::lock_guard busy(busy_);
-  stop();
-  threads_ = resolve(threads);
-}
-
-void ThreadPool::stop() {
-  {
-    std::lock_guard lock(mutex_);
-    stop_ = true;
-  }
-  wake_.notify_all();
-  for (std::thread& worker : workers_) worker.join();
-  workers_.clear();
-  stop_ = false;
-}
-
-void ThreadPool::work(Job& job) {
-  const bool outer = inside_job;
-  inside_job = true;
-  for (int i; (i = job.next.fetch_add(1, std::memory_order_relaxed)) < job.blocks;) {
-    job.task(job.context, i);
-  }
-  inside_job = outer;
-}
-
-void ThreadPool::start() {
-  try {
-    while (static_cast<int>(workers_.size()) < threads_ - 1) {
-      workers_.emplace_back([this] { worker(); });
-    }
-  } catch (const std::system_error&) {
-    // The system gives no more threads: the caller and those that exist do the work.
-  }
+  std::shared_ptr<Crew> old = crew();
+  auto fresh = std::make_shared<Crew>(threads);
+  std::lock_guard lock(mutex_);
+  crew_ = std::move(fresh);
 }
 
 void ThreadPool::run(int blocks, Task task, void* context) {
-  std::unique_lock<std::mutex> busy(busy_, std::defer_lock);
-  if (threads_ == 1 || blocks <= 1 || inside_job || !busy.try_lock()) {
-    for (int i = 0; i < blocks; i++) task(context, i);
-    return;
+  if (blocks > 1 && !inside_block) {
+    const std::shared_ptr<Crew> now = crew();
+    if (now->threads > 1) return now->run(blocks, task, context);
   }
-  start();
-  Job job{task, context, blocks};
-  {
-    std::lock_guard lock(mutex_);
-    job_ = &job;
-    generation_++;
-  }
-  wake_.notify_all();
-  work(job);
-  {
-    std::lock_guard lock(mutex_);
-    job_ = nullptr;  // who has not joined by now need not
-  }
-  for (int spin = 0; spin < kSpins && job.joined != 0; spin++) relax();
-  std::unique_lock lock(mutex_);
-  done_.wait(lock, [&] { return job.joined == 0; });
+  for (int i = 0; i < blocks; i++) task(context, i);
 }
 
-void ThreadPool::worker() {
-  uint64_t seen = 0;
-  while (true) {
-    for (int spin = 0; spin < kSpins && generation_ == seen && !stop_; spin++) relax();
-    std::unique_lock lock(mutex_);
-    wake_.wait(lock, [&] { return stop_ || generation_ != seen; });
-    if (stop_) return;
-    seen = generation_;
-    Job* job = job_;
-    if (job == nullptr) continue;
-    job->joined++;
-    lock.unlock();
-    work(*job);
-    lock.lock();
-    if (--job->joined == 0) done_.notify_one();
-  }
+void ThreadPool::offer(std::function<void()> work) {
+  const std::shared_ptr<Crew> now = crew();
+  if (now->threads > 1) now->offer(std::move(work));
 }
 
 }  // namespace caffe2

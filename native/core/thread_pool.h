@@ -1,12 +1,10 @@
-// The engine's one pool of threads. Work comes as numbered blocks whose division never depends on
-// the number of threads, so results do not either.
+// The engine's one pool of threads, for work inside operators and between them. Work inside comes
+// as numbered blocks whose division never depends on the number of threads, so results do not
+// either.
 #pragma once
-#include <atomic>
-#include <condition_variable>
-#include <cstdint>
+#include <functional>
+#include <memory>
 #include <mutex>
-#include <thread>
-#include <vector>
 
 namespace caffe2 {
 
@@ -14,42 +12,31 @@ class ThreadPool {
  public:
   using Task = void (*)(void* context, int block);  // must not throw
 
-  // threads: the caller included; 0 takes what the machine has.
+  // threads: the caller included; 0 takes what the machine has. None is started before it is needed.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  int threads() const { return threads_; }
+  int threads() const;
   // Waits for the work in hand, then changes the number.
   void resize(int threads);
 
   // Calls task(context, i) once for each i in [0, blocks) and returns when all are done. The caller
-  // works too. Nested calls, and calls while another thread uses the pool, run on the caller alone.
+  // works too, so this never waits for a free thread. Calls from inside a block run serially.
   void run(int blocks, Task task, void* context);
 
+  // Runs `work` on a pool thread as soon as one is free; maybe never, when there are none. It must
+  // neither throw nor wait.
+  void offer(std::function<void()> work);
+
  private:
-  struct Job {
-    Task task;
-    void* context;
-    int blocks;
-    std::atomic<int> next{0};
-    std::atomic<int> joined{0};  // workers inside; changed under mutex_
-  };
+  class Crew;
+  // The present crew; a new one in the child of a fork, where the threads of the old are gone.
+  std::shared_ptr<Crew> crew() const;
 
-  static void work(Job& job);
-  void start();
-  void stop();
-  void worker();
-
-  std::atomic<int> threads_;
-  std::mutex busy_;  // held by the thread whose job runs
-  std::mutex mutex_;
-  std::condition_variable wake_, done_;
-  Job* job_ = nullptr;
-  std::atomic<uint64_t> generation_{0};
-  std::atomic<bool> stop_{false};
-  std::vector<std::thread> workers_;
+  mutable std::mutex mutex_;
+  mutable std::shared_ptr<Crew> crew_;
 };
 
 }  // namespace caffe2

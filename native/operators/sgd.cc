@@ -45,8 +45,8 @@ class IterOperator : public Counting {
   void run() override {
     if (has_input(0)) {
       count(input(0), describe_input(0));
-    } else if (const Tensor* iter = present_output(0)) {
-      count(*iter, describe_output(0));
+    } else if (const BlobValue now = present_output(0); now.is_tensor()) {
+      count(now.tensor, describe_output(0));
     } else {
       output(0, {1}, DataType::kInt64).mutable_data<int64_t>()[0] = 1;
     }

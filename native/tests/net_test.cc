@@ -21,10 +21,10 @@ struct Fixture {
     workspace.create_blob(name)->set(std::move(tensor));
   }
   std::vector<float> fetch(const std::string& name) {
-    const auto blob = workspace.get_blob(name);
-    const Tensor* tensor = blob->tensor();
-    REQUIRE(tensor != nullptr);
-    return {tensor->data<float>(), tensor->data<float>() + tensor->size()};
+    const BlobValue value = workspace.get_blob(name)->get();
+    REQUIRE(value.is_tensor());
+    const Tensor& tensor = value.tensor;
+    return {tensor.data<float>(), tensor.data<float>() + tensor.size()};
   }
 };
 
@@ -138,7 +138,7 @@ TEST_CASE_FIXTURE(Fixture, "running out of memory at any call leaves outputs and
     CHECK(error.code() == Code::kOutOfMemory);
     CHECK(error.location().op_type == "FC");
     const auto y = workspace.find_blob("y");
-    CHECK((y == nullptr || y->empty()));
+    CHECK((y == nullptr || y->get().empty()));
   }
   CHECK(failures >= 1);
   CHECK(fetch("y") == std::vector<float>(12, 9));
@@ -147,7 +147,7 @@ TEST_CASE_FIXTURE(Fixture, "running out of memory at any call leaves outputs and
 TEST_CASE_FIXTURE(Fixture, "growing a blob leaves a shared storage alone") {
   feed("x", {2}, 7);
   workspace.run_operator_once(op("Relu", {"x"}, {"y"}), "");
-  const Tensor held = *workspace.get_blob("y")->tensor();
+  const Tensor held = workspace.get_blob("y")->get().tensor;
   feed("x", {100}, 3);
   workspace.run_operator_once(op("Relu", {"x"}, {"y"}), "");
   CHECK(held.data<float>()[0] == 7);

@@ -1,0 +1,174 @@
+#include "core/executor.h"
+
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace caffe2 {
+
+void run_serial(const Steps& steps, RunContext& context) {
+  for (int i = 0; i < steps.count; i++) {
+    context.cancellation.poll();
+    steps.execute(i, context);
+  }
+}
+
+namespace {
+
+// Shared with the offers made to the pool, which may come to be looked at after the run is over.
+class ParallelRun : public std::enable_shared_from_this<ParallelRun> {
+ public:
+  ParallelRun(const Steps& steps, const DependencyGraph& graph, ThreadPool& pool,
+              RunContext& context)
+      : steps_(steps),
+        graph_(graph),
+        pool_(pool),
+        outer_(context),
+        cancellation_(context.cancellation),
+        waits_for_(graph.parents),
+        left_(steps.count) {}
+
+  void run() {
+    std::unique_lock lock(mutex_);
+    for (int i = 0; i < steps_.count; i++) {
+      if (waits_for_[i] == 0) ready(i);
+    }
+    while (left_ > 0) {
+      if (work(lock)) continue;
+      // Nothing is ready here; others are at work, or wait.
+      changed_.wait_for(lock, Cancellation::kPeriod);
+      if (ended_) continue;
+      lock.unlock();
+      try {
+        outer_.cancellation.poll();
+        lock.lock();
+      } catch (...) {
+        lock.lock();
+        end(std::current_exception());
+      }
+    }
+    over_ = true;
+    lock.unlock();
+    for (std::thread& thread : waiting_) thread.join();
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  // All of the following are called with the lock held.
+
+  void ready(int step) {
+    if (steps_.may_block(step)) {
+      start_thread(step);
+      return;
+    }
+    ready_.push_back(step);
+    changed_.notify_one();
+    // One is for the thread that is here.
+    if (ready_.size() > 1) {
+      pool_.offer([self = shared_from_this()] {
+        std::unique_lock lock(self->mutex_);
+        while (self->work(lock)) {
+        }
+      });
+    }
+  }
+
+  void start_thread(int step) {
+    try {
+      waiting_.emplace_back([this, step] {
+        std::unique_lock lock(mutex_);
+        execute(step, lock);
+      });
+    } catch (const std::system_error&) {
+      end(std::make_exception_ptr(
+          Error(Code::kUnsupported, "the system gives no thread for an operator that may wait")));
+      finish(step);
+    }
+  }
+
+  // Takes a ready step, if there is one.
+  bool work(std::unique_lock<std::mutex>& lock) {
+    if (over_ || ready_.empty()) return false;
+    const int step = ready_.front();
+    ready_.pop_front();
+    execute(step, lock);
+    return true;
+  }
+
+  void execute(int step, std::unique_lock<std::mutex>& lock) {
+    std::exception_ptr error;
+    if (!ended_) {
+      lock.unlock();
+      try {
+        RunContext context{cancellation_, outer_.depth};
+        steps_.execute(step, context);
+      } catch (...) {
+        error = std::current_exception();
+      }
+      lock.lock();
+    }
+    if (error) end(error);
+    finish(step);
+  }
+
+  void finish(int step) {
+    left_--;
+    for (const int child : graph_.children[step]) {
+      if (--waits_for_[child] > 0) continue;
+      if (ended_) {
+        skipped_.push_back(child);
+      } else {
+        ready(child);
+      }
+    }
+    // After the end nothing starts any more: what became free is done with at once.
+    while (ended_ && !(skipped_.empty() && ready_.empty())) {
+      auto& from = skipped_.empty() ? ready_ : skipped_;
+      const int next = from.front();
+      from.pop_front();
+      left_--;
+      for (const int child : graph_.children[next]) {
+        if (--waits_for_[child] == 0) skipped_.push_back(child);
+      }
+    }
+    if (left_ == 0) changed_.notify_all();
+  }
+
+  void end(std::exception_ptr error) {
+    if (ended_) return;  // the first error counts; others follow from the cancellation
+    ended_ = true;
+    error_ = std::move(error);
+    cancellation_.cancel();
+  }
+
+  const Steps& steps_;
+  const DependencyGraph& graph_;
+  ThreadPool& pool_;
+  RunContext& outer_;
+  Cancellation cancellation_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<int> waits_for_;
+  std::deque<int> ready_, skipped_;
+  std::vector<std::thread> waiting_;
+  int left_;
+  bool ended_ = false;  // by an error
+  bool over_ = false;   // run() has returned: nothing of the net may be touched
+  std::exception_ptr error_;
+};
+
+}  // namespace
+
+void run_parallel(const Steps& steps, const DependencyGraph& graph, ThreadPool& pool,
+                  RunContext& context) {
+  std::make_shared<ParallelRun>(steps, graph, pool, context)->run();
+}
+
+}  // namespace caffe2
