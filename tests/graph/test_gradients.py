@@ -7,7 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from caffe2 import ops
 from caffe2.graph.errors import GradientError
 from caffe2.graph.printer import operator_line
 from caffe2.proto import caffe2_pb2
@@ -406,9 +409,9 @@ def test_gradients_of_one_operator():
         "w_grad, b_grad, x_grad = FCGradient(x, w, g)"
     ]
     assert found == ["x_grad", "w_grad", "b_grad"]
-    for given in ([None], [core.GradientSlice("i", "v")]):
+    for wrong in ([None], [core.GradientSlice("i", "v")]):
         with pytest.raises(GradientError, match=r"creating gradient for \[FC\].*output 'y'"):
-            get(op, given)
+            get(op, wrong)
     with pytest.raises(GradientError, match="no operator is called 'Unheard'"):
         get(core.CreateOperator("Unheard", "x", "y"), ["g"])
 
@@ -418,34 +421,78 @@ def test_places_of_gradients():
     assert [core.GetIndexFromGradientList(gradients, name) for name in "acq"] == [0, 1, None]
 
 
+# -- numbers ---------------------------------------------------------------------------------
+
+
+def run(net, **blobs):
+    """All blobs after the operators of a net ran on their NumPy bodies."""
+    for op in net.Proto().op:
+        declaration = ops.find(op.type)
+        outputs = declaration.run(declaration.view_of(op), [blobs[name] for name in op.input])
+        blobs.update(zip(op.output, outputs, strict=True))
+    return blobs
+
+
 def test_gradients_are_right_in_numbers():
-    """Sums and in-place operators against differences: d(loss)/dx of a small residual net."""
-    workspace = pytest.importorskip(
-        "caffe2.python.workspace", reason="the native engine is not built", exc_type=ImportError
-    )
+    """A small residual net with shared weights and in-place operators, against differences."""
     net = build(
         ("FC", "x w b", "h"), ("Tanh", "h", "t"), ("Sum", "h t", "s"), ("Sigmoid", "s", "s"),
         ("FC", "s w b", "y"), ("Sum", "y s x", "z"), ("AveragedLoss", "z", "loss"),
     )  # fmt: skip
     gradients = net.AddGradientOperators(["loss"])
     random = np.random.default_rng(1)
-    values = {name: random.normal(size=size) for name, size in
-              (("x", (2, 3)), ("w", (3, 3)), ("b", (3,)))}  # fmt: skip
-
-    def loss(**changed):
-        for name, value in {**values, **changed}.items():
-            workspace.FeedBlob(name, value.astype(np.float32))
-        workspace.RunNetOnce(net)
-        return float(workspace.FetchBlob("loss"))
-
-    workspace.ResetWorkspace()
-    loss()
-    found = {name: workspace.FetchBlob(gradients[name]) for name in values}
+    sizes = {"x": (2, 3), "w": (3, 3), "b": (3,)}
+    values = {name: random.normal(size=size).astype(np.float32) for name, size in sizes.items()}
+    found = run(net, **values)
     step = 1e-2
     for name, value in values.items():
         for index in np.ndindex(value.shape):
             nudge = np.zeros_like(value)
             nudge[index] = step
-            slope = (loss(**{name: value + nudge}) - loss(**{name: value - nudge})) / (2 * step)
+            above, below = (
+                run(net, **{**values, name: value + sign * nudge})["loss"] for sign in (1, -1)
+            )
+            slope = (float(above) - float(below)) / (2 * step)
             # float32 losses near 1 differ by 1e-7, which the step makes 5e-6; curvature adds more
-            assert found[name][index] == pytest.approx(slope, abs=2e-4)
+            assert found[str(gradients[name])][index] == pytest.approx(slope, abs=2e-4)
+
+
+BLOBS = st.integers(0, 5)
+OPERATORS = st.lists(
+    st.one_of(
+        st.tuples(st.just("Scale"), BLOBS, BLOBS, st.sampled_from([-1.0, 2.0, 3.0])),
+        st.tuples(st.just("Sum"), st.lists(BLOBS, min_size=1, max_size=3, unique=True), BLOBS),
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(OPERATORS, st.lists(BLOBS, min_size=1, max_size=2, unique=True))
+def test_gradients_of_random_linear_nets_are_exact(operators, losses):
+    """Blobs are read often and overwritten at will.  A step of 1 gives the slope of a linear net
+    without error, as all numbers are small integers."""
+    net = core.Net("linear")
+    net.AddExternalInput(*(f"b{index}" for index in range(6)))
+    for kind, sources, target, *scale in operators:
+        if kind == "Scale":
+            net.Scale(f"b{sources}", f"b{target}", scale=scale[0])
+        else:  # only the first input of a sum may be overwritten
+            sources.sort(key=lambda index, last=target: index != last)
+            net.Sum([f"b{index}" for index in sources], f"b{target}")
+    forward = core.Net(net.Proto())
+    ys = [f"b{index}" for index in losses]
+    try:
+        gradients = net.AddGradientOperators(ys)
+    except GradientError as error:
+        # the two ways in which overwriting is refused
+        assert "is held by" in str(error) or "is overwritten before it is used" in str(error)
+        return
+    values = {f"b{index}": np.float32([index + 1]) for index in range(6)}
+    found, before = run(net, **values), run(forward, **values)
+    for name, value in values.items():
+        after = run(forward, **{**values, name: value + 1})
+        slope = sum(float(after[y][0] - before[y][0]) for y in ys)
+        if slope:
+            assert found[str(gradients[name])][0] == slope
