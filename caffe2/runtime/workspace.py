@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from google.protobuf.message import Message
 
 from caffe2 import _native, ops
 from caffe2.proto import caffe2_pb2
@@ -64,14 +65,18 @@ _log = logging.getLogger(__name__)
 _lock = threading.Lock()
 _workspaces: dict[str, _native.Workspace] = {}
 _current = _DEFAULT
+_active: _native.Workspace | None = None  # that of _current, once it was needed
 
 
 def current() -> _native.Workspace:
     """The native workspace that the functions of this module work on."""
-    with _lock:
-        if _current not in _workspaces:
-            _workspaces[_current] = new_workspace()
-        return _workspaces[_current]
+    global _active  # noqa: PLW0603 - see SwitchWorkspace
+    if _active is None:
+        with _lock:
+            if _current not in _workspaces:
+                _workspaces[_current] = new_workspace()
+            _active = _workspaces[_current]
+    return _active
 
 
 # ------------------------------------------------------------------- names
@@ -99,12 +104,12 @@ def _name(value: Any, what: str) -> str:
 
 def StringifyProto(obj: Any) -> bytes:
     """The bytes of a message, of an object with `Proto()`, or bytes as they are."""
+    if isinstance(obj, Message):
+        return obj.SerializeToString()
     if isinstance(obj, bytes):
         return obj
     if hasattr(obj, "Proto"):
-        obj = obj.Proto()
-    if hasattr(obj, "SerializeToString"):
-        return bytes(obj.SerializeToString())
+        return StringifyProto(obj.Proto())
     raise TypeError(f"a protobuf message or an object with Proto() is needed, not {obj!r}")
 
 
@@ -120,7 +125,7 @@ def GetNetName(net: Any) -> str:
 
 def SwitchWorkspace(name: str, create_if_missing: bool = False) -> None:
     """Makes `name` the current workspace.  RuntimeError when there is none and none is wanted."""
-    global _current  # noqa: PLW0603 - the old API has one current workspace per process
+    global _active, _current  # noqa: PLW0603 - the old API has one current workspace per process
     with _lock:
         if name not in _workspaces and name != _DEFAULT:
             if not create_if_missing:
@@ -129,7 +134,7 @@ def SwitchWorkspace(name: str, create_if_missing: bool = False) -> None:
                     "create_if_missing=True makes it."
                 )
             _workspaces[name] = new_workspace()
-        _current = name
+        _current, _active = name, _workspaces.get(name)
 
 
 def _names() -> list[str]:
@@ -167,6 +172,9 @@ def ResetWorkspace(root_folder: str | None = None) -> bool:
 # ------------------------------------------------------------------- blobs
 
 
+_PLAIN_TYPES = frozenset(map(np.dtype, "?bhilqBHefd"))
+
+
 def FeedBlob(name: Any, arr: Any, device_option: Any = None) -> bool:
     """Writes a copy of `arr` to a blob, which is made where missing.
 
@@ -175,6 +183,9 @@ def FeedBlob(name: Any, arr: Any, device_option: Any = None) -> bool:
     str or bytes, which is kept as one string.  TypeError or EngineError for other element types.
     """
     blob = StringifyBlobName(name)
+    if type(arr) is np.ndarray and arr.dtype in _PLAIN_TYPES and device_option is None:
+        current().feed(blob, arr)
+        return True
     if isinstance(arr, str):
         arr = arr.encode()
     if isinstance(arr, bytes):
