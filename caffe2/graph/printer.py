@@ -29,8 +29,8 @@ def net_text(net: Any) -> str:
     proto = net.Proto() if hasattr(net, "Proto") else net
     lines = [
         f"net {proto.name}" + (f" type={proto.type}" if proto.type else ""),
-        f"inputs: {', '.join(proto.external_input)}",
-        f"outputs: {', '.join(proto.external_output)}",
+        f"inputs: {', '.join(proto.external_input)}".rstrip(),
+        f"outputs: {', '.join(proto.external_output)}".rstrip(),
         *map(operator_line, proto.op),
     ]
     return "\n".join(lines) + "\n"

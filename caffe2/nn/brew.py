@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import inspect
 import pkgutil
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -59,12 +60,20 @@ class Brew:
                     "Or you can provide it in kwargs as model=<your_model>."
                 )
             defaults = {**model.arg_scope, **current_arguments().get(helper_name, {})}
-            return helper(model, *rest, **{**defaults, **kwargs})
+            return helper(model, *rest, **{**_taken(helper, defaults), **kwargs})
 
         return scoped
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self._helpers]
+
+
+def _taken(helper: Helper, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Those of the arguments that a helper takes."""
+    parameters = inspect.signature(helper).parameters
+    if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()):
+        return arguments
+    return {name: value for name, value in arguments.items() if name in parameters}
 
 
 brew = Brew()

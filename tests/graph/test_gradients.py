@@ -468,7 +468,7 @@ OPERATORS = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(OPERATORS, st.lists(BLOBS, min_size=1, max_size=2, unique=True))
 def test_gradients_of_random_linear_nets_are_exact(operators, losses):
     """Blobs are read often and overwritten at will.  A step of 1 gives the slope of a linear net

@@ -104,7 +104,7 @@ def test_row_B5_layers_of_a_plain_net():
     assert net_text(net) == (
         f"net {net}\n"
         "inputs: data, conv1_w, conv1_b, fc_w, fc_b\n"
-        "outputs: \n"
+        "outputs:\n"
         "conv1 = Conv(data, conv1_w, conv1_b, kernel=5, stride=1, pad=0)\n"
         "relu1 = Relu(conv1)\n"
         "pool1 = MaxPool(relu1, kernel=2, stride=2)\n"

@@ -52,10 +52,8 @@ def conv(
         transform_inputs(model, blob_out, inputs)
     use_cudnn = bool(kwargs.get("use_cudnn"))
     if "engine" in kwargs and use_cudnn != (kwargs["engine"] == "CUDNN"):
-        allowed = '"CUDNN"' if use_cudnn else 'another one than "CUDNN"'
-        raise UsageError(
-            f"engine={kwargs['engine']!r} with use_cudnn={use_cudnn}: the engine can only be {allowed}"
-        )
+        needed = "needs" if use_cudnn else "excludes"
+        raise UsageError(f"use_cudnn={use_cudnn} {needed} engine='CUDNN', got {kwargs['engine']!r}")
     arguments = engine_arguments({**kernels, **kwargs})
     exhaustive = arguments.pop("cudnn_exhaustive_search", None)
     workspace_limit = arguments.pop("ws_nbytes_limit", None)
