@@ -22,6 +22,7 @@ from caffe2.graph.operator import (
     near_operators,
     user_site,
 )
+from caffe2.graph.repair import join_split_arguments
 from caffe2.proto import caffe2_pb2
 
 _names_used: set[str] = set()
@@ -56,6 +57,7 @@ class Net:
             proto = name_or_proto if inplace else caffe2_pb2.NetDef()
             if not inplace:
                 proto.CopyFrom(name_or_proto)
+            join_split_arguments(proto)
             proto.name = _unique_net_name(proto.name or "net")
         elif isinstance(name_or_proto, str):
             proto = caffe2_pb2.NetDef(name=_unique_net_name(name_or_proto or "net"))

@@ -28,11 +28,15 @@ def test_row_B12_nets_are_written_and_read(net, tmp_path, name):
     assert os.listdir(tmp_path) == [name]
 
 
-def test_other_messages_are_written_and_read(tmp_path):
-    model = caffe2_pb2.ModelDef(name="m")
-    model.metadata["version"] = "1.0.3"
-    files.save_message(model, tmp_path / "model.pbtxt")
-    assert files.load_message(caffe2_pb2.ModelDef, tmp_path / "model.pbtxt") == model
+@pytest.mark.parametrize("name", ["model.pb", "model.pbtxt"])
+def test_row_B2_models_group_nets_and_carry_metadata(net, tmp_path, name):
+    net.metadata["version"] = "1.0.3"
+    model = caffe2_pb2.ModelDef(name="m", net=[net, caffe2_pb2.NetDef(name="init")])
+    model.metadata["trained_with"] = "data"
+    files.save_message(model, tmp_path / name)
+    loaded = files.load_message(caffe2_pb2.ModelDef, tmp_path / name)
+    assert loaded == model
+    assert core.Net(loaded.net[0]).Proto().metadata["version"] == "1.0.3"
 
 
 def test_a_file_that_cannot_be_written_leaves_the_old_one(net, tmp_path, monkeypatch):

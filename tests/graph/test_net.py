@@ -260,6 +260,33 @@ def test_a_net_of_a_message_declares_what_it_reads():
     assert list(message.external_input) == ["x"]
 
 
+def test_row_B4_arguments_written_in_two_steps_are_joined():
+    message = caffe2_pb2.NetDef(name="init_by_hand")
+    op = message.op.add(type="GaussianFill", output=["w1"])
+    op.arg.add().name = "shape"
+    op.arg.add().ints.extend([784, 256])
+    op.arg.add().name = "mean"
+    op.arg.add().f = 0.0
+    op.arg.add(name="std", f=0.5)
+    op.arg.add(name="seedless")
+    message.op.add(type="ConstantFill", output=["b1"]).arg.add(name="shape", ints=[256])
+    before = message.SerializeToString()
+    with pytest.warns(UserWarning, match=r"#0 GaussianFill: the arguments shape, mean had name"):
+        net = core.Net(message)
+    assert lines(net) == [
+        "w1 = GaussianFill(shape=[784, 256], mean=0, std=0.5, seedless=[])",
+        "b1 = ConstantFill(shape=[256])",
+    ]
+    assert message.SerializeToString() == before
+
+
+@pytest.mark.parametrize("kind", ["simple", "dag", "async_scheduling"])
+def test_row_B3_net_types_stay(kind):
+    net = new_net()
+    net.Proto().type = kind
+    assert net.Clone(uuid.uuid4().hex).Proto().type == core.Net(net.Proto()).Proto().type == kind
+
+
 # -- whole nets ------------------------------------------------------------------------------
 
 
