@@ -38,4 +38,4 @@ def join_split_arguments(net: caffe2_pb2.NetDef) -> None:
 
 
 def _is_empty(arg: caffe2_pb2.Argument) -> bool:
-    return argument_value(arg) == []
+    return bool(argument_value(arg) == [])
