@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import mnist_data
+import mnist_pictures
 import numpy as np
 from progress import progress
 
@@ -152,17 +153,13 @@ def save(folder: Path) -> model_helper.ModelHelper:
 
 
 def draw(model: model_helper.ModelHelper, losses: list[float], folder: Path) -> list[Path]:
-    """Draws the net and its loss, where the extra `pictures` is installed."""
+    """Draws the net and, where matplotlib is installed, its loss."""
+    pictures = [mnist_pictures.draw_net(model.net, folder)]
     try:
-        import mnist_pictures
-
-        return [
-            mnist_pictures.draw_net(model.net, folder),
-            mnist_pictures.draw_loss(losses, folder),
-        ]
-    except ImportError as error:
-        print(f"no pictures: {error.name} is not installed", file=sys.stderr)
-        return []
+        pictures.append(mnist_pictures.draw_loss(losses, folder))
+    except ImportError:
+        print("the loss is not drawn: matplotlib is not installed", file=sys.stderr)
+    return pictures
 
 
 def main() -> int:

@@ -1,11 +1,9 @@
-"""Pictures of the demo: the net and the loss.  Needs the extra `pictures`."""
+"""Pictures of the demo: the net and the loss.  The second needs the extra `pictures`."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -13,40 +11,19 @@ from caffe2.python import core, net_drawer
 
 
 def draw_net(net: core.Net, folder: Path) -> Path:
-    """Draws the operators and the blobs between them as net.svg, the input at the top.
-
-    Graphviz draws it, where that is installed; otherwise the operators are drawn one by one.
-    """
+    """Draws the operators of a net, the input at the top, as net.svg for any web browser."""
     path = folder / "net.svg"
-    if shutil.which("dot"):
-        net_drawer.GetPydotGraph(net, rankdir="TB").write_svg(path)
-    else:
-        draw_operators(net, path)
+    path.write_text(net_drawer.to_svg(net), encoding="utf-8")
     return path
-
-
-def draw_operators(net: core.Net, path: Path) -> None:
-    """Draws the operators of a net in a column, each with its inputs and outputs."""
-    pyplot = load_pyplot()
-    operators = net.Proto().op
-    figure, axes = pyplot.subplots(figsize=(6, 0.8 * len(operators)), layout="constrained")
-    for row, op in enumerate(operators):
-        box = {"boxstyle": "round", "facecolor": "#0F9D58"}
-        axes.text(0.5, row, op.type, ha="center", va="center", color="white", bbox=box)
-        axes.text(0.3, row, ", ".join(op.input), ha="right", va="center")
-        axes.text(0.7, row, ", ".join(op.output), ha="left", va="center")
-        if row:
-            arrow = {"arrowstyle": "->", "color": "0.5"}
-            axes.annotate("", xy=(0.5, row - 0.3), xytext=(0.5, row - 0.7), arrowprops=arrow)
-    axes.set(xlim=(0, 1), ylim=(len(operators) - 0.5, -0.5))
-    axes.axis("off")
-    figure.savefig(path)
-    pyplot.close(figure)
 
 
 def draw_loss(losses: Sequence[float], folder: Path) -> Path:
     """Draws the loss of each batch and the mean of 25 batches, on a logarithmic scale."""
-    pyplot = load_pyplot()
+    import matplotlib
+
+    matplotlib.use("Agg")  # draws into files; needs no screen
+    from matplotlib import pyplot
+
     figure, axes = pyplot.subplots(figsize=(7, 4), layout="constrained")
     axes.semilogy(losses, color="0.8", label="one batch")
     width = min(25, len(losses))
@@ -57,13 +34,3 @@ def draw_loss(losses: Sequence[float], folder: Path) -> Path:
     figure.savefig(folder / "loss.png", dpi=120)
     pyplot.close(figure)
     return folder / "loss.png"
-
-
-def load_pyplot() -> Any:
-    """matplotlib, set to draw into files, which needs no screen."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    return pyplot
