@@ -124,6 +124,7 @@ class IR:
     def GetBackwardPass(
         self, given: Mapping[str, Name]
     ) -> tuple[list[Operator], dict[BlobReference, Gradient]]:
+        """The gradient operators, and the gradient of each blob, from those of some blobs."""
         for y, gradient in given.items():
             made: list[Operator] = []
             part = _Part(gradient)
@@ -180,7 +181,7 @@ class IR:
         """Whether the gradient operators will find what they read as it was."""
         found = {name for gradient in g_output for name in _names(gradient)}
         for grad_op in made:
-            for name in set(grad_op.input) - found:
+            for name in (name for name in grad_op.input if name not in found):
                 version = self.writes[index].get(name, self.reads[index].get(name))
                 if version is None:
                     raise GradientError(
