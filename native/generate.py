@@ -123,7 +123,7 @@ def _operator_row(declaration: Declaration, arrays: list[str]) -> str:
         "n_output_names": n_outputs,
         "type_masks": types,
         "inplace": inplace,
-        "n_inplace": n_inplace,
+        "n_inplace": -1 if declaration.inplace_any else n_inplace,
         "enforced_inplace": enforced,
         "n_enforced": n_enforced,
         "args": args,

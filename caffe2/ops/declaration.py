@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from types import SimpleNamespace
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -87,17 +87,17 @@ class BlobNames:
     def parse(cls, text: str) -> BlobNames:
         words = text.split()
         for word in words:
-            if not re.fullmatch(r"[A-Za-z_]\w*[?*]?", word):
+            if not re.fullmatch(r"[A-Za-z_]\w*\*?\??", word):
                 raise DeclarationError(f"'{word}' is no name of a blob")
         names = tuple(word.rstrip("?*") for word in words)
         if len(set(names)) != len(names):
             raise DeclarationError(f"a name occurs twice in '{text}'")
-        if any(word.endswith("*") for word in words[:-1]):
+        if any("*" in word for word in words[:-1]):
             raise DeclarationError(f"only the last name of '{text}' can stand for many")
         optional = [word.endswith("?") for word in words]
         if optional != sorted(optional):
             raise DeclarationError(f"a needed name follows an optional one in '{text}'")
-        return cls(names, len(names) - sum(optional), bool(words) and words[-1].endswith("*"))
+        return cls(names, len(names) - sum(optional), bool(words) and "*" in words[-1])
 
     @property
     def most(self) -> int | None:
@@ -219,6 +219,7 @@ class Declaration:
     args: Mapping[str, Argument]
     types: Mapping[str, TypeSet]
     inplace: tuple[tuple[int, int], ...]
+    inplace_any: bool
     enforced_inplace: tuple[tuple[int, int], ...]
     kind: str
     native: bool
@@ -308,15 +309,17 @@ class Declaration:
                     f"must be the same blob as {self.inputs.name(source)} "
                     f"('{op.inputs[source]}'): the operator works in place",
                 )
+        if self.inplace_any:
+            return
         allowed = set(self.inplace) | set(self.enforced_inplace)
         for target, blob in enumerate(op.outputs):
-            sources = [index for index, name in enumerate(op.inputs) if name == blob]
-            if sources and not any((source, target) in allowed for source in sources):
-                raise OperatorError(
-                    self.outputs.name(target),
-                    f"cannot overwrite input {self.inputs.name(sources[0])}; "
-                    f"allowed in place (input, output): {sorted(allowed) or 'none'}",
-                )
+            for source, name in enumerate(op.inputs):
+                if name == blob and (source, target) not in allowed:
+                    raise OperatorError(
+                        self.outputs.name(target),
+                        f"cannot overwrite input {self.inputs.name(source)}; "
+                        f"allowed in place (input, output): {sorted(allowed) or 'none'}",
+                    )
 
 
 @functools.cache
@@ -344,7 +347,7 @@ def operator(
     outputs: str,
     args: Mapping[str, Argument] | None = None,
     types: Mapping[str, TypeSet] | None = None,
-    inplace: Iterable[tuple[int, int]] = (),
+    inplace: Iterable[tuple[int, int]] | Literal["any"] = (),
     enforced_inplace: Iterable[tuple[int, int]] = (),
     kind: str = "pure",
     native: bool = True,
@@ -354,10 +357,12 @@ def operator(
 ) -> Callable[[type], Declaration]:
     """Declares an operator; the class it decorates holds the docstring and the rules.
 
-    inputs, outputs    names separated by blanks; `b?` may be left out, a last `X*` is one or more
+    inputs, outputs    names separated by blanks; `b?` may be left out, a last `X*` is one or more,
+                       `X*?` any number
     args               name -> Int, Float, ... with default and allowed range
     types              input name -> allowed element types; an input not named takes any
-    inplace            (input, output) pairs that may be one blob; enforced_inplace: that must be
+    inplace            (input, output) pairs that may be one blob, or "any"; enforced_inplace: that
+                       must be
     kind               pure, random, stateful, control or io
     native             has a C++ kernel; otherwise the NumPy body runs
     blocks             may wait for another operator
@@ -380,7 +385,8 @@ def operator(
                 outputs=BlobNames.parse(outputs),
                 args=dict(args or {}),
                 types=dict(types or {}),
-                inplace=tuple(inplace),
+                inplace=() if inplace == "any" else tuple(inplace),
+                inplace_any=inplace == "any",
                 enforced_inplace=tuple(enforced_inplace),
                 kind=kind,
                 native=native,

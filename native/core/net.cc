@@ -27,6 +27,29 @@ Device device_of(const NetDef& net, const OperatorDef& op) {
   return static_cast<Device>(option ? option->device_type.value_or(0) : 0);
 }
 
+// Types that nobody declared, each once, with near names; also those of nets in arguments.
+std::string unknown_operators(const NetDef& net, int depth) {
+  if (depth > RunContext::kMaxDepth) {
+    fail(Code::kInvalidArgument, "nets are nested more than ", RunContext::kMaxDepth, " deep");
+  }
+  std::set<std::string> seen;
+  std::string text;
+  const auto add = [&text](const std::string& more) {
+    if (!more.empty()) text += (text.empty() ? "" : ", ") + more;
+  };
+  for (const OperatorDef& op : net.op) {
+    const std::string type = op.type.value_or("");
+    if (!find_schema(type) && seen.insert(type).second) {
+      add("'" + type + "'" + near_operators(type));
+    }
+    for (const Argument& arg : op.arg) {
+      if (arg.n) add(unknown_operators(*arg.n, depth + 1));
+      for (const NetDef& inner : arg.nets) add(unknown_operators(inner, depth + 1));
+    }
+  }
+  return text;
+}
+
 std::unique_ptr<Operator> make_operator(const OperatorContext& context, Device device,
                                         const Workspace& workspace) {
   const std::string engine = context.def.engine.value_or("");
@@ -52,19 +75,13 @@ std::unique_ptr<Operator> make_operator(const OperatorContext& context, Device d
 CompiledNet::CompiledNet(NetDef def, std::vector<std::string> sites, Workspace& workspace,
                          uint64_t seed)
     : def_(std::move(def)), sites_(std::move(sites)), workspace_(workspace) {
-  std::string unknown;
-  std::vector<const OperatorSchema*> schemas;
-  for (const OperatorDef& op : def_.op) {
-    const std::string type = op.type.value_or("");
-    schemas.push_back(find_schema(type));
-    if (!schemas.back() && unknown.find("'" + type + "'") == std::string::npos) {
-      unknown += (unknown.empty() ? "'" : ", '") + type + "'" + near_operators(type);
-    }
-  }
+  const std::string unknown = unknown_operators(def_, 0);
   if (!unknown.empty()) {
     fail(Code::kNotFound, net_text(), " has unknown operator types: ", unknown);
   }
+  std::vector<const OperatorSchema*> schemas;
   for (int i = 0; i < size(); i++) {
+    schemas.push_back(find_schema(def_.op[i].type.value_or("")));
     annotated(i, [&] { verify(def_.op[i], *schemas[i]); });
   }
   check_inputs();
@@ -72,7 +89,7 @@ CompiledNet::CompiledNet(NetDef def, std::vector<std::string> sites, Workspace& 
   for (int i = 0; i < size(); i++) {
     annotated(i, [&] {
       const OperatorDef& op = def_.op[i];
-      const OperatorContext context{op, *schemas[i], workspace_.engine(), i,
+      const OperatorContext context{op, *schemas[i], workspace_.engine(), workspace_, i,
                                     seed_of(def_, op, seed)};
       operators_.push_back(make_operator(context, device_of(def_, op), workspace_));
     });

@@ -14,10 +14,13 @@
 
 namespace caffe2 {
 
+class Workspace;
+
 struct OperatorContext {
   const OperatorDef& def;  // outlives the operator
   const OperatorSchema& schema;
   Engine& engine;
+  Workspace& workspace;  // for operators that run nets
   int position = 0;   // in its net
   uint64_t seed = 0;  // of random operators
 };
@@ -72,6 +75,8 @@ class Operator {
   // The tensor to write for output i. Its memory is that of the blob's present tensor where that
   // is large enough, so an in-place operator reads and writes the same bytes.
   Tensor& output(int i, const Shape& shape, DataType type);
+  // What input i holds now, where another net may have written it since the run began.
+  BlobValue present_input(int i) const { return inputs_[i]->get(); }
   // What output i holds before the run.
   BlobValue present_output(int i) const { return outputs_[i]->get(); }
   void output_object(int i, std::shared_ptr<Object> object);
@@ -85,6 +90,10 @@ class Operator {
   void* scratch(size_t bytes);
 
   RandomStream next_random_stream() { return {seed_, static_cast<uint32_t>(position_), runs_++}; }
+
+  // The blobs themselves, for nets that see them under other names.
+  const std::vector<std::shared_ptr<Blob>>& input_blobs() const { return inputs_; }
+  const std::vector<std::shared_ptr<Blob>>& output_blobs() const { return outputs_; }
 
   std::string describe_input(int i) const;   // "input 1 (W) 'conv1_w'"
   std::string describe_output(int i) const;

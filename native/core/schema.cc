@@ -82,7 +82,7 @@ void verify_inplace(const OperatorDef& def, const OperatorSchema& schema) {
                      " are the same blob '", def.output[o], "'");
     }
     for (int i = 0; i < static_cast<int>(def.input.size()); i++) {
-      if (def.input[i] != def.output[o]) continue;
+      if (def.input[i] != def.output[o] || schema.n_inplace < 0) continue;
       CAFFE2_ENFORCE(contains(schema.inplace, schema.n_inplace, i, o) ||
                          contains(schema.enforced_inplace, schema.n_enforced, i, o),
                      "blob '", def.output[o], "' is both input ", i, " and output ", o,

@@ -54,7 +54,7 @@ struct OperatorSchema {
   int n_output_names;
   const uint32_t* type_masks;  // per input name, bit = DataType number; 0: any
   const uint8_t (*inplace)[2];
-  int n_inplace;
+  int n_inplace;  // -1: any pair
   const uint8_t (*enforced_inplace)[2];
   int n_enforced;
   const ArgumentSchema* args;

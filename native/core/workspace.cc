@@ -55,6 +55,14 @@ bool Workspace::remove_blob(std::string_view name) {
   return true;
 }
 
+void Workspace::forward_blob(std::string_view name, std::shared_ptr<Blob> blob) {
+  std::lock_guard lock(mutex_);
+  std::shared_ptr<Blob>& slot = blobs_[std::string(name)];
+  if (slot == blob) return;
+  slot.swap(blob);  // what was there goes after the lock
+  epoch_++;
+}
+
 void Workspace::create_net(NetDef def, std::vector<std::string> sites, bool overwrite) {
   const std::string name = def.name.value_or("");
   CAFFE2_ENFORCE(!name.empty(), "the net has no name (NetDef.name), by which it would be run");

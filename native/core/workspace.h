@@ -24,12 +24,15 @@ class Workspace {
   explicit Workspace(std::shared_ptr<Engine> engine);
 
   Engine& engine() const { return *engine_; }
+  const std::shared_ptr<Engine>& share_engine() const { return engine_; }
 
   std::vector<std::string> blob_names() const;
   std::shared_ptr<Blob> find_blob(std::string_view name) const;  // nullptr when there is none
   std::shared_ptr<Blob> get_blob(std::string_view name) const;   // raises with near names
   std::shared_ptr<Blob> create_blob(std::string_view name);  // the present one when there is one
   bool remove_blob(std::string_view name);
+  // Makes `name` stand for a blob of another workspace: both see every write.
+  void forward_blob(std::string_view name, std::shared_ptr<Blob> blob);
 
   void create_net(NetDef def, std::vector<std::string> sites, bool overwrite);
   std::shared_ptr<CompiledNet> get_net(std::string_view name) const;  // raises with near names
