@@ -1,0 +1,45 @@
+// A net with its parameters, ready to answer, by the rules of caffe2/runtime/predictor.py.
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/exchange.h"
+#include "core/workspace.h"
+
+namespace caffe2 {
+
+class Predictor {
+ public:
+  struct Input {
+    std::string name;
+    bool needed;  // init_net does not fill it: it has to be fed for each run
+    bool fed = false;
+  };
+
+  // init_net fills the parameters, run once here; predict_net computes external_output from
+  // external_input. Both are serialized NetDefs. Raises Error when they are none, do not fit
+  // together, or init_net fails.
+  Predictor(std::shared_ptr<Engine> engine, std::string_view init_net,
+            std::string_view predict_net);
+
+  const std::vector<Input>& inputs() const { return inputs_; }
+  const std::vector<std::string>& outputs() const { return outputs_; }
+
+  void feed(std::string_view input, const ForeignTensor& values);
+  void run();
+  Tensor output(std::string_view name) const;  // of the last run, which succeeded
+
+ private:
+  void check_blobs(const NetDef& predict, const std::vector<std::string>& filled) const;
+  std::string needed_text() const;
+
+  Workspace workspace_;
+  std::vector<Input> inputs_;
+  std::vector<std::string> outputs_;
+  std::string net_;
+  bool answered_ = false;
+};
+
+}  // namespace caffe2
