@@ -10,9 +10,9 @@ bool conv_supports(const ConvShape& s, ConvPass pass, ConvAlgorithm algorithm) {
   return algorithm == ConvAlgorithm::kIm2col || direct_supports(s, pass);
 }
 
-// Rules found by measuring. Direct convolution wastes the lanes that the channels of the result leave
-// empty, and, by data, computes on the whole padded input; products of matrices have to gather or
-// scatter their columns, but for 1x1 windows that costs next to nothing.
+// Rules found by measuring. Direct convolution wastes the lanes that the channels of the result
+// leave empty, and, by data, computes on the whole padded input; products of matrices have to
+// gather or scatter their columns, but for 1x1 windows that costs next to nothing.
 ConvAlgorithm conv_algorithm(const ConvShape& s, ConvPass pass) {
   const ConvSizes z(s);
   if (z.taps == 1 || !direct_supports(s, pass)) return ConvAlgorithm::kIm2col;
@@ -20,7 +20,7 @@ ConvAlgorithm conv_algorithm(const ConvShape& s, ConvPass pass) {
   bool direct = false;
   switch (pass) {
     case ConvPass::kForward:
-      direct = used >= 0.8;
+      direct = used >= 0.95;
       break;
     case ConvPass::kBackwardData:
       direct = s.h * s.w * round_up(z.group_c, VL) <= 1.2 * z.pixels * z.group_c;

@@ -180,8 +180,8 @@ FORCE_INLINE Plan plan_for(const Gemm& g, bool packed) {
   p.in_place_b = !packed && !p.swap && !g.trans_b && g.m <= 2 * TILE_ROWS;
   p.block_m = min_of<int64_t>(p.m, 12 * TILE_ROWS);
   p.block_n = min_of<int64_t>(p.n, 128);
-  // Enough blocks for a few threads, unless they would get too small to be worth it. Cutting m packs
-  // B again, cutting n packs A again: the longer side of a block costs least.
+  // Enough blocks for a few threads, unless they would get too small to be worth it. Cutting m
+  // packs B again, cutting n packs A again: the longer side of a block costs least.
   const auto count = [&] { return ceil_div(p.m, p.block_m) * ceil_div(p.n, p.block_n); };
   const int64_t wanted = min_of<int64_t>(8, p.m * p.n * p.k / 4000000);
   while (count() < wanted) {

@@ -33,7 +33,7 @@ FORCE_INLINE vf log(vf x) {
   const vi tiny = x < splat(1.17549435e-38f);
   const vf scaled = select(tiny, x * 8388608.f, x);  // no subnormal numbers from here on
   // scaled = 2^e * m with m in [sqrt 1/2, sqrt 2).
-  const vi bits = as_int(scaled), e = (bits - 0x3f3504f3) >> 23;
+  const vi bits = as_int(scaled) & 0x7fffffff, e = (bits - 0x3f3504f3) >> 23;
   const vf exponent = to_float(e) - select(tiny, splat(23.f), vf{});
   const vf t = as_float(bits - (e << 23)) - 1.f;
   vf q = splat(0.0674660802f);

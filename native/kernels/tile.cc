@@ -17,25 +17,20 @@ struct Scalars {
 constexpr int RUNTIME = 0;
 template <int P>
 struct Scalars<P, RUNTIME> {
-  FORCE_INLINE Scalars(const float* a, ptrdiff_t distance)
-      : x0(a + 2 * distance), x1(a + 7 * distance), x2(a + 12 * distance), pixel(distance) {}
-  FORCE_INLINE float operator[](int p) const {
-    return (p < 5 ? x0 : p < 10 ? x1 : x2)[(p % 5 - 2) * pixel];
+  static constexpr int POINTERS = (P + 4) / 5;
+  FORCE_INLINE Scalars(const float* a, ptrdiff_t distance) : pixel(distance) {
+    for (int i = 0; i < POINTERS; i++) middle[i] = a + (5 * i + 2) * distance;
   }
+  FORCE_INLINE float operator[](int p) const { return middle[p / 5][(p % 5 - 2) * pixel]; }
   FORCE_INLINE void advance(ptrdiff_t step) {
-    // The empty asm keeps the compiler from deriving all addresses from x0 again.
-    x0 += step;
-    asm("" : "+r"(x0));
-    if constexpr (P > 5) {
-      x1 += step;
-      asm("" : "+r"(x1));
-    }
-    if constexpr (P > 10) {
-      x2 += step;
-      asm("" : "+r"(x2));
+#pragma GCC unroll 3
+    for (int i = 0; i < POINTERS; i++) {
+      middle[i] += step;
+      // Keeps the compiler from deriving all addresses from the first pointer again.
+      asm("" : "+r"(middle[i]));
     }
   }
-  const float *x0, *x1, *x2;
+  const float* middle[POINTERS];
   ptrdiff_t pixel;
 };
 

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <map>
 
 #include "kernels_testing.h"
@@ -95,6 +96,27 @@ TEST_CASE("random numbers: the same on every instruction set, in pieces and on t
     }
     CHECK_FALSE(same_bits(uniforms(*t, {1, 0, 0}, 0, 1, 10), uniforms(*t, {2, 0, 0}, 0, 1, 10)));
     CHECK_FALSE(same_bits(uniforms(*t, {1, 0, 0}, 0, 1, 10), uniforms(*t, {1, 1, 0}, 0, 1, 10)));
+  }
+}
+
+// FNV-1a over the bytes.
+template <class T>
+uint32_t digest(const std::vector<T>& values) {
+  uint32_t h = 2166136261u;
+  for (const T& v : values) {
+    uint32_t bits;
+    std::memcpy(&bits, &v, sizeof(bits));
+    for (int i = 0; i < 32; i += 8) h = (h ^ (bits >> i & 0xff)) * 16777619u;
+  }
+  return h;
+}
+
+TEST_CASE("random numbers: the same on every processor") {
+  const RandomState r = {42, 7, 0};
+  for (const Table* t : tables()) {
+    CHECK(digest(uniforms(*t, r, -1, 1, 100000)) == 769422706u);
+    CHECK(digest(normals(*t, r, 0, 1, 100000)) == 3331126487u);
+    CHECK(digest(integers(*t, r, 0, 99, 100000)) == 3296414324u);
   }
 }
 
