@@ -31,6 +31,12 @@ void ScratchPool::give(std::unique_ptr<Storage> buffer) {
   free_.push_back(std::move(buffer));
 }
 
+void ScratchPool::release_free() {
+  std::vector<std::unique_ptr<Storage>> free;
+  std::lock_guard lock(mutex_);
+  free.swap(free_);
+}
+
 namespace {
 
 kernels::Isa resolve(const std::string& name) {

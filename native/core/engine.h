@@ -24,6 +24,7 @@ class ScratchPool {
   explicit ScratchPool(std::shared_ptr<Allocator> allocator) : allocator_(std::move(allocator)) {}
   std::unique_ptr<Storage> take(size_t bytes);
   void give(std::unique_ptr<Storage> buffer);
+  void release_free();  // what nobody borrows at the moment
 
  private:
   std::shared_ptr<Allocator> allocator_;

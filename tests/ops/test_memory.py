@@ -1,0 +1,75 @@
+"""Memory that runs out: at whatever call it does, operators end cleanly."""
+
+import numpy as np
+import pytest
+from operator_cases import CASES
+
+from caffe2 import ops
+from caffe2.testing import EngineRunner, Operation
+from caffe2.testing.runners import _message
+
+UNAVAILABLE = EngineRunner.unavailable()
+pytestmark = pytest.mark.skipif(UNAVAILABLE is not None, reason=str(UNAVAILABLE))
+
+SENTINEL = np.array([3.25, -1.5], dtype=np.float32)
+NATIVE = [case for case in CASES if ops.find(case.type).native and case.title != "3-d"]
+
+
+def feed(space, name, array):
+    if array.dtype.hasobject:
+        space.feed_strings(name, array)
+    else:
+        space.feed(name, array)
+
+
+@pytest.mark.parametrize("case", NATIVE, ids=repr)
+def test_every_allocation_may_fail(case):
+    from caffe2 import _native
+    from caffe2.runtime.engine import new_workspace
+
+    engine = _native.Engine(threads=2)
+    drawn = max(case.draws(), key=lambda d: sum(array.size for _, _, array in d))
+    inputs = tuple(blob for _, blob, _ in drawn)
+    outputs = list(case.outputs)
+    for source, target in ops.find(case.type).enforced_inplace:
+        outputs[target] = inputs[source]
+    message = _message(Operation(case.type, inputs, tuple(outputs), case.args), "")
+    failures = 0
+    while True:
+        space = new_workspace(engine)
+        for _, blob, array in drawn:
+            feed(space, blob, array)
+        for name in set(outputs) - set(inputs):
+            space.feed(name, SENTINEL)
+        engine.fail_at_allocation(failures + 1)
+        try:
+            space.run_operator(message)
+        except _native.EngineError as error:
+            assert error.code == "out of memory" and error.operator == case.type
+        else:
+            break
+        finally:
+            engine.fail_at_allocation(0)
+        failures += 1
+        assert failures < 50
+        for name in set(outputs) - set(inputs):
+            np.testing.assert_array_equal(space.fetch(name), SENTINEL)
+        for _, blob, array in drawn:
+            np.testing.assert_array_equal(space.fetch(blob), array)
+        space.reset()
+        assert engine.memory_used == 0
+    space.reset()
+    assert engine.memory_used == 0
+
+
+def test_the_failures_are_real():
+    """An output that fits in no present memory needs one allocation at least."""
+    from caffe2 import _native
+    from caffe2.runtime.engine import new_workspace
+
+    engine = _native.Engine(threads=1)
+    space = new_workspace(engine)
+    space.feed("x", np.zeros(100, np.float32))
+    engine.fail_at_allocation(1)
+    with pytest.raises(_native.EngineError, match="failure asked for"):
+        space.run_operator(_message(Operation("Relu", ("x",), ("y",), {}), ""))
