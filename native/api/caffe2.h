@@ -47,8 +47,8 @@ enum {
 
 // An error, in memory of the caller. Texts that do not fit end with "...".
 typedef struct caffe2_error {
-  size_t struct_size;  // sizeof(caffe2_error), set by the caller; every call refuses other sizes
-  caffe2_code code;    // what the function returned
+  size_t struct_size;       // sizeof(caffe2_error), set by the caller; calls refuse smaller ones
+  caffe2_code code;         // what the function returned
   int32_t operator_index;   // place of the operator in its net; -1: none, or the net's only one
   char operator_type[128];  // "": the error is not one of an operator
   char net[256];            // "": no net, or one without a name
