@@ -107,6 +107,10 @@ class BlobNames:
     def name(self, index: int) -> str:
         return self.names[min(index, len(self.names) - 1)]
 
+    def repeats(self, index: int) -> bool:
+        """Whether the name of this blob stands for those that follow, too."""
+        return self.variadic and index >= len(self.names) - 1
+
     def check(self, what: str, blobs: Sequence[str]) -> None:
         if self.least <= len(blobs) and (self.variadic or len(blobs) <= len(self.names)):
             return
@@ -301,24 +305,46 @@ class Declaration:
             raise OperatorError("", f"{self.name} gave {len(outputs)} of {len(op.outputs)} outputs")
         return outputs[: len(op.outputs)]
 
+    def enforces_inplace(self, source: int, target: int) -> bool:
+        """Whether this output must be the blob of this input."""
+        return self._is_among(self.enforced_inplace, source, target)
+
+    def allows_inplace(self, source: int, target: int) -> bool:
+        """Whether this output may be the blob of this input."""
+        return (
+            self.inplace_any
+            or self.enforces_inplace(source, target)
+            or self._is_among(self.inplace, source, target)
+        )
+
+    def _is_among(self, pairs: Iterable[tuple[int, int]], source: int, target: int) -> bool:
+        for first, output in pairs:
+            step = source - first
+            if step != target - output:
+                continue
+            goes_on = self.inputs.repeats(first) and self.outputs.repeats(output)
+            if step == 0 or (step > 0 and goes_on):
+                return True
+        return False
+
     def _check_inplace(self, op: OpView) -> None:
-        for source, target in self.enforced_inplace:
-            if source < len(op.inputs) and op.inputs[source] != op.outputs[target]:
-                raise OperatorError(
-                    self.outputs.name(target),
-                    f"must be the same blob as {self.inputs.name(source)} "
-                    f"('{op.inputs[source]}'): the operator works in place",
-                )
-        if self.inplace_any:
-            return
-        allowed = set(self.inplace) | set(self.enforced_inplace)
         for target, blob in enumerate(op.outputs):
+            subject = self.outputs.name(target)
+            if self.outputs.repeats(target):
+                subject = f"output {target} ('{blob}')"
             for source, name in enumerate(op.inputs):
-                if name == blob and (source, target) not in allowed:
+                if name != blob and self.enforces_inplace(source, target):
                     raise OperatorError(
-                        self.outputs.name(target),
+                        subject,
+                        f"must be the same blob as {self.inputs.name(source)} "
+                        f"('{name}'): the operator works in place",
+                    )
+                if name == blob and not self.allows_inplace(source, target):
+                    allowed = sorted({*self.inplace, *self.enforced_inplace})
+                    raise OperatorError(
+                        subject,
                         f"cannot overwrite input {self.inputs.name(source)}; "
-                        f"allowed in place (input, output): {sorted(allowed) or 'none'}",
+                        f"allowed in place (input, output): {allowed or 'none'}",
                     )
 
 
@@ -362,7 +388,7 @@ def operator(
     args               name -> Int, Float, ... with default and allowed range
     types              input name -> allowed element types; an input not named takes any
     inplace            (input, output) pairs that may be one blob, or "any"; enforced_inplace: that
-                       must be
+                       must be.  A pair of two `X*` goes on: (1, 0) is also (2, 1), (3, 2), ...
     kind               pure, random, stateful, control or io
     native             has a C++ kernel; otherwise the NumPy body runs
     blocks             may wait for another operator

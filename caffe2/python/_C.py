@@ -105,7 +105,7 @@ class OpSchema:
         return self.num_inputs_allowed(inputs) and self.num_outputs_allowed(outputs)
 
     def inplace_enforced(self, input_index: int, output_index: int) -> bool:
-        return (input_index, output_index) in self._declaration.enforced_inplace
+        return self._declaration.enforces_inplace(input_index, output_index)
 
     def infer_tensor(
         self, op: caffe2_pb2.OperatorDef, shapes: Sequence[caffe2_pb2.TensorShape]

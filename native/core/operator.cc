@@ -95,12 +95,18 @@ Tensor& Operator::output(int i, const Shape& shape, DataType type) {
 }
 
 void Operator::output_object(int i, std::shared_ptr<Object> object) {
-  staged_[i] = {BlobValue{Tensor(), std::move(object)}, true};
+  output_value(i, BlobValue{Tensor(), std::move(object)});
 }
+
+void Operator::output_value(int i, BlobValue value) { staged_[i] = {std::move(value), true}; }
 
 void* Operator::scratch(size_t bytes) {
   scratch_.push_back(engine_.scratch().take(bytes));
   return scratch_.back()->data();
+}
+
+std::string Operator::describe() const {
+  return concat("Operator ", position_, " (", schema_.name, ")");
 }
 
 std::string Operator::describe_input(int i) const {

@@ -62,6 +62,8 @@ class Operator {
   bool has_input(int i) const { return i < inputs(); }
 
   const Tensor& input(int i) const;
+  // What input i held when this run began.
+  const BlobValue& input_value(int i) const { return values_[i]; }
   template <class T>
   std::shared_ptr<T> input_object(int i) const {
     auto object = values_[i].as<T>();
@@ -80,6 +82,8 @@ class Operator {
   // What output i holds before the run.
   BlobValue present_output(int i) const { return outputs_[i]->get(); }
   void output_object(int i, std::shared_ptr<Object> object);
+  // Output i becomes this very value, without a copy; an empty one empties the blob.
+  void output_value(int i, BlobValue value);
 
   const Arguments& args() const { return args_; }
   Engine& engine() const { return engine_; }
@@ -95,6 +99,7 @@ class Operator {
   const std::vector<std::shared_ptr<Blob>>& input_blobs() const { return inputs_; }
   const std::vector<std::shared_ptr<Blob>>& output_blobs() const { return outputs_; }
 
+  std::string describe() const;              // "Operator 3 (FC)"
   std::string describe_input(int i) const;   // "input 1 (W) 'conv1_w'"
   std::string describe_output(int i) const;
 

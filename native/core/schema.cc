@@ -68,9 +68,18 @@ void verify_count(const char* what, int given, int min, int max) {
                  count_text(min, max));
 }
 
-bool contains(const uint8_t (*pairs)[2], int n, int input, int output) {
+// A pair of two names that stand for many goes on: (1, 0) is also (2, 1), (3, 2), ...
+bool contains(const OperatorSchema& schema, const uint8_t (*pairs)[2], int n, int input,
+              int output) {
+  const bool many = schema.max_inputs == INT_MAX && schema.max_outputs == INT_MAX;
   for (int i = 0; i < n; i++) {
-    if (pairs[i][0] == input && pairs[i][1] == output) return true;
+    const int step = input - pairs[i][0];
+    if (output - pairs[i][1] != step) continue;
+    if (step == 0) return true;
+    if (step > 0 && many && pairs[i][0] >= schema.n_input_names - 1 &&
+        pairs[i][1] >= schema.n_output_names - 1) {
+      return true;
+    }
   }
   return false;
 }
@@ -82,18 +91,16 @@ void verify_inplace(const OperatorDef& def, const OperatorSchema& schema) {
                      " are the same blob '", def.output[o], "'");
     }
     for (int i = 0; i < static_cast<int>(def.input.size()); i++) {
-      if (def.input[i] != def.output[o] || schema.n_inplace < 0) continue;
-      CAFFE2_ENFORCE(contains(schema.inplace, schema.n_inplace, i, o) ||
-                         contains(schema.enforced_inplace, schema.n_enforced, i, o),
-                     "blob '", def.output[o], "' is both input ", i, " and output ", o,
-                     ", and this operator cannot run in-place there");
+      const bool enforced = contains(schema, schema.enforced_inplace, schema.n_enforced, i, o);
+      if (def.input[i] != def.output[o]) {
+        CAFFE2_ENFORCE(!enforced, "output ", o, " must be the blob of input ", i, " ('",
+                       def.input[i], "'), but is '", def.output[o], "'");
+      } else if (schema.n_inplace >= 0) {
+        CAFFE2_ENFORCE(enforced || contains(schema, schema.inplace, schema.n_inplace, i, o),
+                       "blob '", def.output[o], "' is both input ", i, " and output ", o,
+                       ", and this operator cannot run in-place there");
+      }
     }
-  }
-  for (int k = 0; k < schema.n_enforced; k++) {
-    const size_t i = schema.enforced_inplace[k][0], o = schema.enforced_inplace[k][1];
-    if (i >= def.input.size() || o >= def.output.size()) continue;
-    CAFFE2_ENFORCE(def.input[i] == def.output[o], "output ", o, " must be the blob of input ", i,
-                   " ('", def.input[i], "'), but is '", def.output[o], "'");
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "core/operator.h"
 #include "core/registry.h"
+#include "operators/random.h"
 #include "operators/shapes.h"
 
 namespace caffe2 {
@@ -209,13 +210,7 @@ class RandomFill : public FillBase {
   using FillBase::FillBase;
 
  protected:
-  kernels::RandomState next_state() {
-    const RandomStream stream = next_random_stream();
-    kernels::RandomState state;
-    state.key = stream.seed;
-    state.stream = static_cast<uint64_t>(stream.op) << 32 | stream.run;
-    return state;
-  }
+  kernels::RandomState next_state() { return random_state(next_random_stream()); }
   void uniform(float low, float high, const Shape& shape) {
     Tensor& y = output(0, shape, DataType::kFloat);
     kernels().uniform(next_state(), low, high, y.size(), y.mutable_data<float>(), parallel());
