@@ -1,5 +1,7 @@
 // A named value of a workspace: nothing yet, a tensor, or an object of another registered kind.
 #pragma once
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -11,7 +13,7 @@ namespace caffe2 {
 
 struct BlobProto;
 
-// Base of all blob kinds that are not tensors (text, mutexes, values of a host language).
+// Base of all blob kinds that are not tensors (text, mutexes, queues, values of a host language).
 class Object {
  public:
   virtual ~Object() = default;
@@ -30,8 +32,20 @@ class Text : public Object {
 
 class Mutex : public Object {
  public:
-  const char* kind() const override { return "std::unique_ptr<std::mutex>"; }
+  static constexpr const char* kKind = "std::unique_ptr<std::mutex>";
+  const char* kind() const override { return kKind; }
+  void serialize(BlobProto& proto) const override;
   std::mutex mutex;
+};
+
+// A number that any thread may change at any time.
+class Counter : public Object {
+ public:
+  static constexpr const char* kKind = "std::unique_ptr<Counter<int64_t>>";
+  explicit Counter(int64_t count) : count(count) {}
+  const char* kind() const override { return kKind; }
+  void serialize(BlobProto& proto) const override;
+  std::atomic<int64_t> count;
 };
 
 // What a blob holds at one moment; keeps the content alive.
@@ -54,6 +68,10 @@ class Blob {
   BlobValue get() const {
     std::lock_guard lock(mutex_);
     return value_;
+  }
+  bool holds(const Object* object) const {
+    std::lock_guard lock(mutex_);
+    return value_.object.get() == object;
   }
   void set(BlobValue value) {
     // What was there goes after the lock: its destructor may call into a host language.

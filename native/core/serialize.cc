@@ -157,6 +157,12 @@ BlobValue deserialize_blob(std::string_view bytes, Engine& engine) {
   options.borrow = true;
   const auto proto = parse<BlobProto>(bytes, options);
   const std::string type = proto.type.value_or("");
+  if (type == Mutex::kKind) return {Tensor(), std::make_shared<Mutex>()};
+  if (type == Counter::kKind && proto.tensor) {
+    const Tensor count = from_proto(*proto.tensor, engine);
+    CAFFE2_ENFORCE(count.size() == 1, "a saved counter holds ", count.size(), " values");
+    return {Tensor(), std::make_shared<Counter>(count.data<int64_t>()[0])};
+  }
   if (proto.tensor) return {from_proto(*proto.tensor, engine), nullptr};
   if (type == "std::string" && proto.content) {
     return {Tensor(), std::make_shared<Text>(std::string(proto.content->view()))};

@@ -10,6 +10,34 @@ SPECIAL = {
     **dict.fromkeys(
         ("If", "AsyncIf", "While", "Do", "CreateScope", "HasScope"), "tests/engine/test_control.py"
     ),
+    **dict.fromkeys(
+        (
+            "CreateBlobsQueue",
+            "EnqueueBlobs",
+            "SafeEnqueueBlobs",
+            "DequeueBlobs",
+            "SafeDequeueBlobs",
+            "WeightedSampleDequeueBlobs",
+            "CloseBlobsQueue",
+        ),
+        "tests/engine/test_queues.py",
+    ),
+    **dict.fromkeys(
+        (
+            "CreateCounter",
+            "ResetCounter",
+            "CountUp",
+            "CountDown",
+            "CheckCounterDone",
+            "RetrieveCount",
+            "AtomicFetchAdd",
+            "AtomicFetchAdd64",
+            "CreateAtomicBool",
+            "ConditionalSetAtomicBool",
+            "CheckAtomicBool",
+        ),
+        "tests/engine/test_counters.py",
+    ),
 }
 
 CASES = [

@@ -155,13 +155,17 @@ def test_every_gradient_rule_is_recorded():
 STATES = {
     "no gradient needed": "ConstantFill XavierFill MSRAFill GaussianFill UniformFill UniformIntFill"
     " GivenTensorFill GivenTensorDoubleFill GivenTensorIntFill GivenTensorInt64Fill"
-    " GivenTensorBoolFill GivenTensorStringFill StopGradient Iter AtomicIter LearningRate",
+    " GivenTensorBoolFill GivenTensorStringFill StopGradient Iter AtomicIter LearningRate"
+    " CreateBlobsQueue EnqueueBlobs SafeEnqueueBlobs DequeueBlobs SafeDequeueBlobs"
+    " WeightedSampleDequeueBlobs CloseBlobsQueue",
     "should not be differentiated": "Accuracy ResizeLike CreateMutex MomentumSGD"
-    " MomentumSGDUpdate CreateScope HasScope",
+    " MomentumSGDUpdate CreateScope HasScope CreateCounter ResetCounter CountUp CountDown"
+    " RetrieveCount AtomicFetchAdd CreateAtomicBool ConditionalSetAtomicBool CheckAtomicBool",
     "none registered": "ReluGradient SigmoidGradient TanhGradient SoftmaxGradient FCGradient"
     " ConvGradient MaxPoolGradient AveragePoolGradient LabelCrossEntropyGradient"
     " AveragedLossGradient SoftmaxWithLossGradient WeightedSumGradient CopyOnDeviceLike"
-    " AddGradient SubGradient MulGradient DivGradient If AsyncIf While Do",
+    " AddGradient SubGradient MulGradient DivGradient If AsyncIf While Do CheckCounterDone"
+    " AtomicFetchAdd64",
 }
 
 
@@ -184,8 +188,12 @@ def test_facts_of_the_original(name, facts):
     assert fact["gradient"] == ("yes" if callable(gradient) else gradient.value)
     pairs = "any" if declaration.inplace_any else [list(pair) for pair in declaration.inplace]
     assert pairs == fact["inplace_allowed"]
-    enforced = [list(pair) for pair in declaration.enforced_inplace]
-    assert enforced == fact.get("inplace_enforced", [])
+    enforced = fact.get("inplace_enforced", [])
+    # Where pairs go on without end, the original was asked about the first ones.
+    largest = max([0, *(max(pair) for pair in (*enforced, *declaration.enforced_inplace))])
+    asked = range(largest + 1)
+    found = [[i, o] for i in asked for o in asked if declaration.enforces_inplace(i, o)]
+    assert found == enforced
     for what in ("inputs", "outputs"):
         names = getattr(declaration, what)
         if name not in LOOSER:
@@ -204,6 +212,10 @@ LOOSER = {
     "SoftmaxWithLoss": "a third output is never written",
     "SoftmaxWithLossGradient": "four or five inputs",
     "ConvGradient": "three inputs always",
+    "EnqueueBlobs": "a queue and at least one blob",
+    "SafeEnqueueBlobs": "a queue and at least one blob",
+    "DequeueBlobs": "one queue",
+    "SafeDequeueBlobs": "one queue, at least one blob and the status",
 }
 
 
@@ -263,6 +275,20 @@ for _ in range(2):
     lines = run_python(code).stdout.splitlines()
     expected = "DeclarationError operator Fine (caffe2.ops.broken_family): is declared in"
     assert len(lines) == 2 and all(line.startswith(expected) for line in lines), lines
+
+
+# In-place pairs that go on
+
+
+def test_pairs_of_many_go_on():
+    enqueue = ops.find("EnqueueBlobs")
+    blobs = [f"b{index}" for index in range(9)]
+    assert enqueue.view(["q", *blobs], blobs).inputs[9] == "b8"
+    with pytest.raises(OperatorError, match=r"output 1 \('x'\) must be the same .*blob \('b1'\)"):
+        enqueue.view(["q", "b0", "b1"], ["b0", "x"])
+    with pytest.raises(OperatorError, match=r"output 0 \('b0'\) cannot overwrite input queue"):
+        enqueue.view(["b0", "b0"], ["b0"])
+    assert not enqueue.allows_inplace(9, 9) and not ops.find("AtomicIter").allows_inplace(2, 1)
 
 
 # Declarations that contradict themselves
