@@ -240,11 +240,13 @@ class Declaration:
         args: Mapping[str, Any] | None = None,
         rng: np.random.Generator | None = None,
     ) -> OpView:
-        """One use of the operator.  OperatorError for wrong counts, in-place use or arguments."""
+        """One use of the operator.  OperatorError for wrong counts, an output named twice, in-place
+        use or arguments."""
         op = OpView(self, inputs, outputs, SimpleNamespace(), rng=rng)
         try:
             self.inputs.check("inputs", op.inputs)
             self.outputs.check("outputs", op.outputs)
+            _check_distinct(op.outputs)
             self._check_inplace(op)
             op.args, op.undeclared = fill_arguments(self.args, args or {})
         except OperatorError as error:
@@ -252,10 +254,16 @@ class Declaration:
         return op
 
     def view_of(self, op_def: Any, rng: np.random.Generator | None = None) -> OpView:
-        """The view of an OperatorDef message (or anything with its fields)."""
-        given = {}
+        """The view of an OperatorDef message.  An argument may be given twice with the same
+        contents; OperatorError for different ones, and what `view` refuses."""
+        given: dict[str, Any] = {}
+        contents: dict[str, bytes] = {}
         try:
             for message in op_def.arg:
+                content = message.SerializeToString()
+                if contents.setdefault(message.name, content) != content:
+                    problem = "is given twice with different contents"
+                    raise OperatorError(f"argument '{message.name}'", problem)
                 declared = self.args.get(message.name)
                 given[message.name] = declared.from_message(message) if declared else None
         except OperatorError as error:
@@ -346,6 +354,13 @@ class Declaration:
                         f"cannot overwrite input {self.inputs.name(source)}; "
                         f"allowed in place (input, output): {allowed or 'none'}",
                     )
+
+
+def _check_distinct(outputs: Sequence[str]) -> None:
+    for index, blob in enumerate(outputs):
+        first = outputs.index(blob)
+        if first != index:
+            raise OperatorError("", f"outputs {first} and {index} are the same blob '{blob}'")
 
 
 @functools.cache

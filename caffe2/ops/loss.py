@@ -340,7 +340,9 @@ def _gradient_inputs(third: Any, fourth: Any, fifth: Any) -> tuple[Any, Any, Any
 class Accuracy:
     """The share of rows whose label is among the top_k largest predictions.
 
-    Of equal predictions the one with the lower class number counts as larger.
+    Of equal predictions the one with the lower class number counts as larger.  No prediction is
+    larger than NaN: a row whose label has the prediction NaN counts as right, as in the original,
+    so an accuracy of 1 may also mean that training has failed.
 
     predictions: float (N, D).  labels: int32 (N,), 0 <= label < D.
     accuracy: float scalar, shape (); NaN when there are no rows.

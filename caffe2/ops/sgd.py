@@ -284,7 +284,8 @@ class LearningRate:
     step            b * gamma^(i // stepsize)
     exp             b * gamma^i
     inv             b * (1 + gamma * i)^-power
-    poly            b * (1 - i / max_iter)^power, also beyond max_iter
+    poly            b * (1 - i / max_iter)^power, also beyond max_iter: NaN there when the power is
+                    no integer, as in the original
     linearWarmup    b * (start_multiplier, growing to 1 at num_iter in a line)
     constantWarmup  b * (multiplier before num_iter, then 1)
     alter           b for active_period, 0 for inactive_period, in turn; active_first says which

@@ -44,6 +44,7 @@ def test_a_net_that_is_right_has_no_problems():
         (("Softmax", "x", "x"), "Y ('x') cannot overwrite input X; allowed in place"),
         (("MaxPool", "x", "y", {"kernel": 0}), "argument 'kernel' is 0; allowed is 1 <= kernel"),
         (("MaxPool", "x", "y", {"kernel": "big"}), "argument 'kernel' holds no Int"),
+        (("SoftmaxWithLoss", "x x", "y y"), "outputs 0 and 1 are the same blob 'y'"),
         (("Relu", "xx", "y"), "input 0 'xx' is neither an external input nor written by an "
                               "earlier operator; did you mean x?"),
         (("Relu", "late", "y"), "input 0 'late' is neither an external input nor written by an "
@@ -54,6 +55,15 @@ def test_problems_name_operator_place_and_line(operator, problem):
     net = net_def(("Relu", "x", "a"), operator, ("Relu", "a", "late"))
     [line] = verify(net, sites=["first.py:1", "second.py:2", "third.py:3"])
     assert line.startswith(f'net "checked", #1 {operator[0]} (second.py:2): {problem}')
+
+
+def test_an_argument_given_twice():
+    net = net_def(("Scale", "x", "y", {"scale": 2.0}))
+    again = net.op[0].arg.add(name="scale", f=2.0)
+    assert verify(net) == []
+    again.f = 3.0
+    [line] = verify(net)
+    assert line.endswith("Scale: argument 'scale' is given twice with different contents")
 
 
 def test_all_problems_are_listed_in_order():

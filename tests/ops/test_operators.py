@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from operator_cases import CASES
 
+from caffe2.proto import caffe2_pb2
 from caffe2.testing import EngineRunner, NumpyRunner, Operation, RefusedError, check
 from caffe2.testing.cases import full_effort
 from caffe2.testing.harness import ContractError
@@ -78,3 +79,35 @@ def test_iter_without_input():
     for expected in (1, 2, 3):
         session.run(Operation("Iter", (), ("count",)))
         assert session.fetch("count").tolist() == [expected]
+
+
+@needs_engine
+@pytest.mark.parametrize("engine", ["", "REFERENCE"])
+def test_a_constant_of_two_kinds(engine):
+    """Of a float and an integer in one message the float counts, as in the original."""
+    from caffe2.python import workspace
+
+    fill = caffe2_pb2.OperatorDef(type="ConstantFill", output=["constant"], engine=engine)
+    fill.arg.add(name="shape", ints=[2])
+    fill.arg.add(name="value", f=2.5, i=7)
+    workspace.RunOperatorOnce(fill)
+    found = workspace.FetchBlob("constant")
+    assert found.dtype == np.float32 and found.tolist() == [2.5, 2.5]
+
+
+@needs_engine
+@pytest.mark.parametrize("engine", ["", "REFERENCE"])
+def test_an_argument_given_twice(engine):
+    from caffe2.python import workspace
+
+    workspace.FeedBlob("x", np.float32([1, 2]))
+    scale = caffe2_pb2.OperatorDef(type="Scale", input=["x"], output=["scaled"], engine=engine)
+    for _ in range(2):
+        scale.arg.add(name="scale", f=3.0)
+    workspace.RunOperatorOnce(scale)
+    assert workspace.FetchBlob("scaled").tolist() == [3, 6]
+    scale.arg[1].f = 2.0
+    with pytest.raises(
+        RuntimeError, match="argument 'scale' is given twice with different contents"
+    ):
+        workspace.RunOperatorOnce(scale)

@@ -89,6 +89,9 @@ VALUES = [
       for k in (1, 2, 3) for label in range(4)),
     ("Accuracy", [F4([[NAN, 0, 1, 0]] * 4), I4([0, 1, 2, 3])], {}, F4(0.5)),
     ("Accuracy", [F4([[NAN, 0, 1, 0]] * 4), I4([0, 1, 2, 3])], {"top_k": 2}, F4(0.75)),
+    ("Accuracy", [np.full((4, 10), NAN, F4), I4([0, 1, 2, 3])], {}, F4(1)),
+    ("LearningRate", [I8([5])], {"policy": "poly", "base_lr": 1.0, "max_iter": 2, "power": 0.5},
+     F4(NAN)),
     ("SoftmaxWithLoss", [LOGITS, I4([2, 0])], {}, F4(SOFTMAX)),
     ("FC", [F4([[1, 2]]), F4([[3, 4], [5, 6]]), F4([0.5, -0.5])], {}, F4([[11.5, 16.5]])),
     ("MatMul", [np.empty((2, 0), F4), np.empty((0, 4), F4)], {}, np.zeros((2, 4), F4)),
@@ -448,6 +451,8 @@ REFUSED = [
     ("Conv", [X16, W9], {"kernel": 3, "legacy_pad": 4}, "legacy_pad"),
     ("Conv", [X16, W9], {"kernel": 3, "stride": 0}, "stride"),
     ("MaxPool", [X16], {"kernel": 2, "pad": 2}, "pads"),
+    *(("MaxPool", [X16], {"kernel": 2, "stride": 3, "pads": pads, "legacy_pad": 3}, "pads")
+      for pads in ([1, 1, 2, 2], [0, 0, 2, 2], [2, 2, 0, 0])),
     ("MaxPool", [X16], {"kernel": 2, "dilation": 2}, "dilation"),
     ("MaxPool", [X16], {"global_pooling": 1, "stride": 2}, "stride"),
     ("LearningRate", [I8([1])], {"policy": "fixed"}, "base_lr"),
