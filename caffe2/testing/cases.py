@@ -179,7 +179,7 @@ class Case:
     in_place     False: an allowed output overwrites an input only when it has its shape
     loss         the output whose gradient is taken (default: all outputs of floats)
     distribution what a random operator draws from
-    tolerance    largest error allowed, as a share of the largest expected value (at least of 1)
+    tolerance    largest error allowed, as a share of the largest expected value
     """
 
     def __init__(

@@ -198,9 +198,10 @@ def _compare(what: str, found: Array, expected: Array, tolerance: float, name: s
     if not expected.size:
         return
     error = np.abs(found.astype(np.float64) - expected)
-    allowed = tolerance * max(1.0, float(np.abs(expected).max()))
+    allowed = tolerance * float(np.abs(expected).max())
     if not (error <= allowed).all():
-        place = tuple(map(int, np.unravel_index(int(np.nanargmax(error)), error.shape)))
+        worst = int(np.where(np.isnan(error), np.inf, error).argmax())
+        place = tuple(map(int, np.unravel_index(worst, error.shape)))
         raise AssertionError(
             f"{what} is {found[place]:.6g} at {place}; {name}: {expected[place]:.6g}"
         )

@@ -400,7 +400,8 @@ def _difference(found: Array, right: Array, tolerance: float) -> str | None:
     else:
         wide, wanted = found.astype(np.float64), right.astype(np.float64)
         finite = wanted[np.isfinite(wanted)]
-        scale = max(1.0, float(np.abs(finite).max(initial=0)))
+        # Never a share of 1, for which zeros would pass as tiny values.
+        scale = float(np.abs(finite).max(initial=0))
         with np.errstate(invalid="ignore"):
             near = np.abs(wide - wanted) <= tolerance * scale
         equal = near | (wide == wanted) | (np.isnan(wide) & np.isnan(wanted))

@@ -104,6 +104,13 @@ def test_nan_instead_of_a_number():
     fails(RELU, "Relu: value: .*nan", runner=after(lambda y: y * np.float32(np.nan)))
 
 
+TINY = Case("Scale", args={"scale": 1e-7}, X=floats(any_shape))
+
+
+def test_zeros_instead_of_tiny_values():
+    fails(TINY, "Scale: value: out_Y_0 is -?0.0 at .* right is", runner=after(lambda y: y * 0))
+
+
 def test_wrong_type():
     fails(RELU, "Relu: value: .* has type float64", runner=after(lambda y: y.astype(float)))
 
@@ -300,6 +307,28 @@ def test_gradient_drops_arguments():
         scale,
         "Scale: gradient: gradient of input X",
         declarations=changed("Scale", gradient=gradient),
+    )
+
+
+def test_zeros_instead_of_a_tiny_gradient():
+    def gradient(op):
+        return op.make("Scale", [op.grad(0)], [op.input_grad(0)], scale=0.0)
+
+    fails(
+        TINY,
+        "Scale: gradient: gradient of input X is 0 at .* numeric",
+        declarations=changed("Scale", gradient=gradient),
+    )
+
+
+def test_a_gradient_of_nothing_but_nan():
+    def reference(Y, dY):
+        return np.full_like(dY, np.nan)
+
+    fails(
+        RELU,
+        "Relu: gradient: gradient of input X is nan at .* numeric",
+        declarations=changed("ReluGradient", reference=reference),
     )
 
 
