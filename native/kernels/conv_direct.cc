@@ -246,7 +246,6 @@ static void forward(const ConvShape& s, bool blocked, const float* x, const floa
   for_blocks(parallel, plan.blocks(), [&](int64_t block, int lane) {
     const int64_t part = block % plan.parts, rest = block / plan.parts;
     const int64_t image = rest / plan.strips, top = rest % plan.strips * plan.rows;
-    if (top >= z.oh) return;
     const int64_t rows = min_of(plan.rows, z.oh - top);
     const int64_t first = part * plan.vectors, last = min_of(first + plan.vectors, all);
     Slices slices((char*)scratch + plan.shared_bytes + lane * plan.lane_bytes);

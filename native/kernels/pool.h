@@ -8,9 +8,14 @@ namespace caffe2::kernels::CAFFE2_KERNELS_ISA {
 // Outputs whose running values fit on the stack.
 constexpr int64_t OUTPUTS = 256;
 
+// The first of the taps start, start + dilation, ... that is not before 0.
+FORCE_INLINE int64_t first_inside(int64_t start, int64_t dilation) {
+  return start < 0 ? ceil_div(-start, dilation) : 0;
+}
+
 // How many of `taps` positions start, start + dilation, ... lie in [0, size).
 FORCE_INLINE int64_t taps_inside(int64_t start, int64_t taps, int64_t dilation, int64_t size) {
-  const int64_t before = start < 0 ? min_of(taps, ceil_div(-start, dilation)) : 0;
+  const int64_t before = min_of(taps, first_inside(start, dilation));
   const int64_t until = start + (taps - 1) * dilation < size
                             ? taps
                             : max_of<int64_t>(0, ceil_div(size - start, dilation));
@@ -30,11 +35,15 @@ FORCE_INLINE float window_count(const PoolShape& s, bool count_include_pad, int6
 template <class Body>
 FORCE_INLINE void for_taps(const PoolShape& s, int64_t y, int64_t begin, int64_t end,
                            const Body& body) {
-  for (int64_t r = 0; r < s.kh; r++) {
-    const int64_t row = y * s.stride_h - s.pad_t + r * s.dilation_h;
-    if (row < 0 || row >= s.h) continue;
-    for (int64_t q = 0; q < s.kw; q++) {
+  // A window may be much larger than the map: only taps that some output meets are looked at.
+  const int64_t top = y * s.stride_h - s.pad_t;
+  const int64_t q0 = first_inside((end - 1) * s.stride_w - s.pad_l, s.dilation_w);
+  for (int64_t r = first_inside(top, s.dilation_h); r < s.kh; r++) {
+    const int64_t row = top + r * s.dilation_h;
+    if (row >= s.h) break;
+    for (int64_t q = q0; q < s.kw; q++) {
       const int64_t offset = q * s.dilation_w - s.pad_l;
+      if (begin * s.stride_w + offset >= s.w) break;
       const Range xs(begin, end, s.stride_w, offset, s.w);
       if (xs.begin < xs.end) body(xs.begin, xs.end, row, offset);
     }

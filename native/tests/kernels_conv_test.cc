@@ -238,6 +238,18 @@ TEST_CASE("convolution: random shapes") {
   }
 }
 
+TEST_CASE("gradient of the bias: accurate over large batches") {
+  const ConvShape s = shape(20000, 1, 3, 3, 2, 3, 1, 0);
+  const Floats dy = Random(9).floats(s.n * s.k, 0.9f, 1.1f);
+  double want[2] = {};
+  for (size_t i = 0; i < dy.size(); i++) want[i % 2] += dy[i];
+  for (const Table* kernels : tables()) {
+    Floats db(2);
+    kernels->conv_backward_bias(s, dy.data(), db.data(), threads(2));
+    for (int k = 0; k < 2; k++) CHECK(db[k] == doctest::Approx(want[k]).epsilon(1e-7));
+  }
+}
+
 TEST_CASE("blocked layout: there and back, missing channels are zero") {
   Random random(3);
   for (const Table* kernels : tables()) {

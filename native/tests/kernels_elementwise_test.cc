@@ -97,6 +97,12 @@ TEST_CASE("arithmetic, all sizes, in place") {
   check_map(
       counts, binary(&Table::relu_gradient), [](float a, float b) { return a > 0 ? b : 0; }, 0);
   check_map(
+      counts, binary(&Table::tanh_gradient),
+      [](float y, float dy) { return dy * (1 - static_cast<double>(y) * y); }, 4e-6);
+  check_map(
+      counts, binary(&Table::sigmoid_gradient),
+      [](float y, float dy) { return dy * y * (1 - static_cast<double>(y)); }, 4e-6);
+  check_map(
       counts,
       [](const Table& t, int64_t n, const float* a, const float* b, float* y, const Parallel& p) {
         const float* inputs[] = {a, b, a};

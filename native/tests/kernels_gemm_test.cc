@@ -110,6 +110,7 @@ TEST_CASE("gemm: alpha, beta, bias, relu") {
         for (int flags = 0; flags < 4; flags++) {
           check(make_case(m, 37, 21, false, true, alpha, beta, flags & 1, flags & 2, seed++));
           check(make_case(m + 11, 1, 9, true, false, alpha, beta, flags & 1, flags & 2, seed++));
+          check(make_case(m + 8, 70, 10, false, false, alpha, beta, flags & 1, flags & 2, seed++));
           check(make_case(m, 18, 530, false, false, alpha, beta, flags & 1, flags & 2, seed++));
         }
       }

@@ -71,6 +71,10 @@ TEST_CASE("softmax: large and infinite inputs") {
     Floats y(6);
     kernels->softmax(2, 3, x.data(), y.data(), Parallel());
     CHECK(y == Floats{1, 0, 0, 0.5f, 0.5f, 0});
+    const Floats low(20, -1000);
+    Floats even(20);
+    kernels->softmax(1, 20, low.data(), even.data(), Parallel());
+    CHECK(even == Floats(20, 0.05f));
   }
 }
 
