@@ -181,4 +181,4 @@ wheel: $(TOOLS)
 	test $$(stat -c %s build/wheel/*.whl) -lt $(WHEEL_LIMIT)
 	$(PYTHON) -m venv build/wheel-venv
 	build/wheel-venv/bin/pip install -q build/wheel/*.whl pytest
-	build/wheel-venv/bin/pytest tests/deploy
+	build/wheel-venv/bin/pytest -m "not slow" tests/deploy
