@@ -67,14 +67,9 @@ Shape shape_of(const InputArray& array) {
   return shape;
 }
 
-Tensor to_tensor(const InputArray& array, Engine& engine, const Tensor* reuse) {
-  const DataType type = data_type(array.dtype());
-  const Shape shape = shape_of(array);
-  const size_t bytes = Tensor::bytes_for(shape, type);
-  Tensor tensor = reuse != nullptr && reuse->storage()->fits(bytes, type)
-                      ? Tensor(reuse->storage(), shape, type)
-                      : Tensor(engine.allocator(), shape, type);
-  if (bytes > 0) std::memmove(tensor.raw_mutable_data(), array.data(), bytes);
+Tensor to_tensor(const InputArray& array, Engine& engine) {
+  Tensor tensor(engine.allocator(), shape_of(array), data_type(array.dtype()));
+  if (tensor.bytes() > 0) std::memcpy(tensor.raw_mutable_data(), array.data(), tensor.bytes());
   return tensor;
 }
 

@@ -17,8 +17,8 @@ using InputArray = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
 DataType data_type(nb::dlpack::dtype dtype);  // raises for types that no tensor has
 Shape shape_of(const InputArray& array);
 
-// A copy of an array as a tensor of `engine`, in `reuse` where that is large enough.
-Tensor to_tensor(const InputArray& array, Engine& engine, const Tensor* reuse);
+// A copy of an array as a tensor of `engine`.
+Tensor to_tensor(const InputArray& array, Engine& engine);
 
 // A NumPy array of bytes objects as a tensor of strings.
 Tensor to_string_tensor(const nb::object& array, Engine& engine);

@@ -5,10 +5,13 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstring>
 #include <string_view>
 
 #include "bindings/arrays.h"
+#include "bindings/host.h"
 #include "bindings/reference.h"
+#include "core/plan.h"
 #include "core/registry.h"
 #include "core/serialize.h"
 #include "core/wire.h"
@@ -19,25 +22,35 @@ namespace {
 // A value of the host language in a blob.
 class PythonObject : public Object {
  public:
-  explicit PythonObject(nb::object value) : value_(std::move(value)) {}
-  ~PythonObject() override {
-    nb::gil_scoped_acquire gil;
-    value_.reset();
-  }
+  explicit PythonObject(nb::object value) : value_(hold(std::move(value))) {}
   const char* kind() const override { return "a Python object"; }
-  const nb::object& value() const { return value_; }
+  const nb::object& value() const { return *value_; }
 
  private:
-  nb::object value_;
+  const HeldObject value_;
 };
+
+// The name of the array type that a tensor is fetched as.
+const char* numpy_name(DataType type) {
+  switch (type) {
+    case DataType::kFloat:
+      return "float32";
+    case DataType::kDouble:
+      return "float64";
+    case DataType::kByte:
+      return "uint8";
+    case DataType::kString:
+      return "object";
+    default:
+      return type_name(type);
+  }
+}
 
 std::string_view view(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
 
 void feed_array(Workspace& workspace, const std::string& name, const InputArray& array) {
-  const auto blob = workspace.find_blob(name);
-  const BlobValue now = blob ? blob->get() : BlobValue();
-  Tensor tensor =
-      to_tensor(array, workspace.engine(), now.is_tensor() ? &now.tensor : nullptr);
+  // Always in memory of its own: an operator may be reading what the blob holds now.
+  Tensor tensor = to_tensor(array, workspace.engine());
   workspace.create_blob(name)->set(std::move(tensor));
 }
 
@@ -56,6 +69,16 @@ nb::object view_blob(Workspace& workspace, const std::string& name) {
   return view_array(value.tensor);
 }
 
+// Its end may wait for the lock of the interpreter.
+class PythonBackgroundPlan : public BackgroundPlan {
+ public:
+  using BackgroundPlan::BackgroundPlan;
+  ~PythonBackgroundPlan() {
+    nb::gil_scoped_release release;
+    cancel();
+  }
+};
+
 void bind_error(nb::module_& m) {
   static PyObject* type = PyErr_NewExceptionWithDoc(
       "caffe2._native.EngineError",
@@ -68,12 +91,21 @@ void bind_error(nb::module_& m) {
     } catch (const Error& error) {
       // A run that the user interrupted: the interrupt itself is what is raised.
       if (error.code() == Code::kCancelled && PyErr_Occurred() != nullptr) return;
-      nb::object instance = nb::borrow(type)(error.what());
+      const auto cause = std::static_pointer_cast<const nb::object>(error.cause());
+      if (cause && PyObject_IsInstance(cause->ptr(), PyExc_Exception) == 0) {
+        // KeyboardInterrupt, SystemExit: no error of the operator.
+        PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(cause->ptr())), cause->ptr());
+        return;
+      }
+      const nb::bytes text(error.what(), std::strlen(error.what()));
+      nb::object instance = nb::borrow(type)(text.attr("decode")("utf-8", "replace"));
+      if (cause) PyException_SetCause(instance.ptr(), cause->inc_ref().ptr());
       instance.attr("code") = code_name(error.code());
       instance.attr("operator") = error.location().op_type;
       instance.attr("index") = error.location().op_index;
       instance.attr("net") = error.location().net;
       instance.attr("site") = error.location().site;
+      instance.attr("step") = error.location().step;
       PyErr_SetObject(type, instance.ptr());
     }
   });
@@ -92,6 +124,7 @@ void bind_engine(nb::module_& m) {
             check_threads(threads);
             new (self) Engine({threads, std::move(isa), memory_limit});
             self->hooks().interrupted = [] {
+              if (Calls::instance().closing()) return true;
               nb::gil_scoped_acquire gil;
               return PyErr_CheckSignals() != 0;
             };
@@ -101,8 +134,7 @@ void bind_engine(nb::module_& m) {
           "threads", [](Engine& e) { return e.pool().threads(); },
           [](Engine& e, int threads) {
             check_threads(threads);
-            nb::gil_scoped_release release;
-            e.pool().resize(threads);
+            Calls::instance().run([&] { e.pool().resize(threads); });
           })
       .def_prop_ro("isa", [](Engine& e) { return kernels::isa_name(e.isa()); })
       .def_prop_ro("memory_used", [](Engine& e) { return e.allocator()->used(); })
@@ -140,6 +172,14 @@ void bind_workspace(nb::module_& m) {
            })
       .def("fetch", fetch)
       .def("view", view_blob)
+      .def("tensor_spec",
+           [](Workspace& w, const std::string& name) -> nb::object {
+             const BlobValue value = w.get_blob(name)->get();
+             if (!value.is_tensor()) return nb::none();
+             nb::list shape;
+             for (const int64_t dim : value.tensor.shape()) shape.append(dim);
+             return nb::make_tuple(shape, numpy_name(value.tensor.type()));
+           })
       .def("serialize",
            [](Workspace& w, const std::string& name) {
              const std::string bytes = serialize_blob(name, w.get_blob(name)->get());
@@ -153,32 +193,40 @@ void bind_workspace(nb::module_& m) {
       .def(
           "run_operator",
           [](Workspace& w, const nb::bytes& def, std::string site) {
-            nb::gil_scoped_release release;
-            w.run_operator_once(parse<OperatorDef>(view(def)), std::move(site));
+            Calls::instance().run([&] {
+              w.run_operator_once(parse<OperatorDef>(view(def)), std::move(site));
+            });
           },
           nb::arg("op_def"), nb::arg("site") = "")
       .def(
           "create_net",
           [](Workspace& w, const nb::bytes& def, std::vector<std::string> sites, bool overwrite) {
-            nb::gil_scoped_release release;
-            w.create_net(parse<NetDef>(view(def)), std::move(sites), overwrite);
+            Calls::instance().run([&] {
+              w.create_net(parse<NetDef>(view(def)), std::move(sites), overwrite);
+            });
           },
           nb::arg("net_def"), nb::arg("sites") = std::vector<std::string>(),
           nb::arg("overwrite") = false)
       .def(
           "run_net",
           [](Workspace& w, const std::string& name) {
-            nb::gil_scoped_release release;
-            w.get_net(name)->run();
+            Calls::instance().run([&] { w.get_net(name)->run(); });
           },
           nb::arg("name"))
       .def(
           "run_net_once",
           [](Workspace& w, const nb::bytes& def, std::vector<std::string> sites) {
-            nb::gil_scoped_release release;
-            w.run_net_once(parse<NetDef>(view(def)), std::move(sites));
+            Calls::instance().run([&] {
+              w.run_net_once(parse<NetDef>(view(def)), std::move(sites));
+            });
           },
           nb::arg("net_def"), nb::arg("sites") = std::vector<std::string>())
+      .def(
+          "run_plan",
+          [](Workspace& w, const nb::bytes& def, const PlanSites& sites) {
+            Calls::instance().run([&] { run_plan(w, parse<PlanDef>(view(def)), sites); });
+          },
+          nb::arg("plan_def"), nb::arg("sites") = PlanSites())
       .def("delete_net", [](Workspace& w, const std::string& n) { return w.remove_net(n); })
       .def("nets", &Workspace::net_names)
       .def("set_reference",
@@ -188,13 +236,33 @@ void bind_workspace(nb::module_& m) {
       .def_prop_rw("random_seed", &Workspace::random_seed, &Workspace::set_random_seed);
 }
 
+void bind_plans(nb::module_& m) {
+  nb::class_<PythonBackgroundPlan>(m, "BackgroundPlan")
+      .def(
+          "__init__",
+          [](PythonBackgroundPlan* self, Workspace& workspace, const nb::bytes& def,
+             PlanSites sites) {
+            new (self)
+                PythonBackgroundPlan(workspace, parse<PlanDef>(view(def)), std::move(sites));
+          },
+          nb::arg("workspace"), nb::arg("plan_def"), nb::arg("sites") = PlanSites(),
+          nb::keep_alive<1, 2>())
+      .def("is_done", &PythonBackgroundPlan::done)
+      .def("is_succeeded", &PythonBackgroundPlan::succeeded)
+      .def("cancel", &PythonBackgroundPlan::cancel, nb::call_guard<nb::gil_scoped_release>());
+}
+
 }  // namespace
 
 NB_MODULE(_native, m) {
   m.doc() = "The native engine. Use caffe2.runtime or caffe2.python instead of this module.";
+  nb::set_leak_warnings(false);
+  nb::module_::import_("atexit").attr("register")(
+      nb::cpp_function([] { Calls::instance().close(); }));
   bind_error(m);
   bind_engine(m);
   bind_workspace(m);
+  bind_plans(m);
   m.def("operator_types", [] {
     std::vector<std::string> names;
     for (int i = 0; i < kOperatorSchemaCount; i++) names.emplace_back(kOperatorSchemas[i].name);

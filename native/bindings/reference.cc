@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bindings/arrays.h"
+#include "bindings/host.h"
 #include "core/wire.h"
 
 namespace caffe2::bindings {
@@ -14,13 +15,8 @@ namespace {
 
 class ReferenceOperator : public Operator {
  public:
-  ReferenceOperator(const OperatorContext& context, nb::object callable)
+  ReferenceOperator(const OperatorContext& context, HeldObject callable)
       : Operator(context), callable_(std::move(callable)), def_bytes_(serialize(context.def)) {}
-
-  ~ReferenceOperator() override {
-    nb::gil_scoped_acquire gil;
-    callable_.reset();
-  }
 
  protected:
   void run() override {
@@ -30,7 +26,9 @@ class ReferenceOperator : public Operator {
     } catch (const nb::python_error& error) {
       // Its destructor needs the interpreter: turned into an engine error while we hold it.
       const std::string kind = nb::cast<std::string>(error.type().attr("__name__"));
-      fail(Code::kInvalidArgument, kind, ": ", nb::cast<std::string>(nb::str(error.value())));
+      throw Error(Code::kInvalidArgument,
+                  kind + ": " + nb::cast<std::string>(nb::str(error.value())), {},
+                  hold(nb::borrow(error.value())));
     }
   }
 
@@ -40,13 +38,13 @@ class ReferenceOperator : public Operator {
     for (int i = 0; i < inputs(); i++) arrays.append(to_array(input(i)));
     const RandomStream stream = next_random_stream();
     const nb::object result =
-        callable_(nb::bytes(def_bytes_.data(), def_bytes_.size()), arrays,
-                  nb::make_tuple(stream.seed, stream.op, stream.run));
+        (*callable_)(nb::bytes(def_bytes_.data(), def_bytes_.size()), arrays,
+                     nb::make_tuple(stream.seed, stream.op, stream.run));
     std::vector<Tensor> found;
     for (nb::handle item : result) {
       const bool strings = nb::cast<std::string>(item.attr("dtype").attr("kind")) == "O";
       found.push_back(strings ? to_string_tensor(nb::borrow(item), engine())
-                              : to_tensor(nb::cast<InputArray>(item), engine(), nullptr));
+                              : to_tensor(nb::cast<InputArray>(item), engine()));
     }
     CAFFE2_ENFORCE(static_cast<int>(found.size()) == outputs(), "its reference body gave ",
                    found.size(), " outputs; declared are ", outputs());
@@ -57,16 +55,15 @@ class ReferenceOperator : public Operator {
     for (int i = 0; i < outputs(); i++) tensors[i]->copy_from(found[i]);
   }
 
-  nb::object callable_;
+  const HeldObject callable_;
   const std::string def_bytes_;
 };
 
 }  // namespace
 
 ReferenceFactory reference_factory(nb::object callable) {
-  return [callable](const OperatorContext& context) -> std::unique_ptr<Operator> {
-    nb::gil_scoped_acquire gil;
-    return std::make_unique<ReferenceOperator>(context, callable);
+  return [held = hold(std::move(callable))](const OperatorContext& context) {
+    return std::make_unique<ReferenceOperator>(context, held);
   };
 }
 

@@ -23,8 +23,12 @@ void* Allocator::allocate(size_t bytes) {
     fail(Code::kOutOfMemory, "allocating ", bytes, " bytes failed (a failure asked for at call ", call,
          ")");
   }
-  const size_t now = used_.fetch_add(n) + n;
-  if (limit_ != 0 && now > limit_) {
+  size_t now = used_.fetch_add(n) + n;
+  if (over_limit() && reclaim_) {
+    reclaim_();
+    now = used_;
+  }
+  if (over_limit()) {
     used_ -= n;
     fail(Code::kOutOfMemory, "allocating ", bytes, " bytes would pass the memory limit of ", limit_,
          " bytes (", now - n, " in use)");

@@ -1,9 +1,11 @@
 // All memory of tensors and scratch goes through one Allocator per engine: it counts, can have a
-// limit, and can be made to fail at a chosen call so that tests see every failure path.
+// limit, and can be made to fail at a chosen call so that tests see every failure path. What the
+// strings of a string tensor hold beyond their own size is not counted.
 #pragma once
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 
 namespace caffe2 {
 
@@ -25,11 +27,16 @@ class Allocator {
 
   void set_limit(size_t bytes) { limit_ = bytes; }  // 0: none
   size_t limit() const { return limit_; }
+  // Called, once, before a request fails over the limit: gives back what nobody needs.
+  void set_reclaim(std::function<void()> reclaim) { reclaim_ = std::move(reclaim); }
 
   // The n-th call from now fails (1: the next one); 0 switches it off.
   void fail_at_call(int64_t n) { fail_at_ = n > 0 ? calls_ + n : 0; }
 
  private:
+  bool over_limit() const { return limit_ != 0 && used_ > limit_; }
+
+  std::function<void()> reclaim_;
   std::atomic<size_t> used_{0}, peak_{0}, limit_{0};
   std::atomic<int64_t> calls_{0}, fail_at_{0};
 };

@@ -6,6 +6,7 @@
 #include <functional>
 #include <mutex>
 #include <string>
+#include <thread>
 
 #include "core/error.h"
 
@@ -21,9 +22,9 @@ struct HostHooks {
 // One run, or a part of one: cancelled itself or with the run it belongs to.
 class Cancellation {
  public:
-  // The outermost run, of the thread that makes it: only this one asks the host.
+  // The outermost run. The host is asked by the thread that makes this one, and by no other.
   explicit Cancellation(const HostHooks& hooks) : hooks_(hooks), parent_(nullptr) {}
-  explicit Cancellation(const Cancellation& parent) : hooks_(parent.hooks_), parent_(&parent) {}
+  explicit Cancellation(Cancellation& parent) : hooks_(parent.hooks_), parent_(&parent) {}
   Cancellation& operator=(const Cancellation&) = delete;
 
   void cancel() { cancelled_.store(true, std::memory_order_release); }
@@ -31,8 +32,8 @@ class Cancellation {
     return cancelled_.load(std::memory_order_acquire) || (parent_ && parent_->cancelled());
   }
 
-  // Between steps, with no lock held. Raises Error(kCancelled). The outermost run asks the host, at
-  // most every kPeriod.
+  // Between steps, with no lock held. Raises Error(kCancelled). Asks the host, at most every
+  // kPeriod.
   void poll();
   void require() const {
     if (cancelled()) fail(Code::kCancelled, "the run was cancelled");
@@ -67,8 +68,11 @@ class Cancellation {
            Clock::now() - begin > std::chrono::duration<double>(hooks_.stall_seconds);
   }
 
+  void ask_host();
+
   const HostHooks& hooks_;
-  const Cancellation* parent_;
+  Cancellation* const parent_;
+  const std::thread::id thread_ = std::this_thread::get_id();
   std::atomic<bool> cancelled_{false};
   Clock::time_point asked_ = Clock::now();
 };

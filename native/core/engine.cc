@@ -60,6 +60,12 @@ Engine::Engine(const EngineOptions& options)
       isa_(resolve(options.isa)),
       kernels_(kernels::table(isa_)) {
   allocator_->set_limit(options.memory_limit);
+  allocator_->set_reclaim([this] { scratch_.release_free(); });
+}
+
+Engine::~Engine() {
+  // Tensors that outlive the engine keep its allocator.
+  allocator_->set_reclaim(nullptr);
 }
 
 kernels::Parallel Engine::parallel() {

@@ -35,6 +35,7 @@ class ScratchPool {
 class Engine {
  public:
   explicit Engine(const EngineOptions& options = {});
+  ~Engine();
 
   const std::shared_ptr<Allocator>& allocator() const { return allocator_; }
   ScratchPool& scratch() { return scratch_; }

@@ -25,22 +25,28 @@ const char* code_name(Code code) {
 namespace {
 
 std::string compose(const std::string& text, const ErrorLocation& where) {
-  if (where.op_type.empty()) return text;
-  std::string out = "Operator ";
-  if (where.op_index >= 0) out += std::to_string(where.op_index) + " ";
-  out += "(" + where.op_type + ")";
-  if (!where.net.empty()) out += " of net '" + where.net + "'";
-  out += ": " + text;
+  std::string out;
+  if (!where.op_type.empty()) {
+    out = "Operator ";
+    if (where.op_index >= 0) out += std::to_string(where.op_index) + " ";
+    out += "(" + where.op_type + ")";
+    if (!where.net.empty()) out += " of net '" + where.net + "'";
+    out += ": ";
+  }
+  out += text;
   if (!where.site.empty()) out += "\n  created at " + where.site;
+  if (!where.step.empty()) out += "\n  in step '" + where.step + "'";
   return out;
 }
 
 }  // namespace
 
-Error::Error(Code code, std::string text, ErrorLocation location)
+Error::Error(Code code, std::string text, ErrorLocation location,
+             std::shared_ptr<const void> cause)
     : std::runtime_error(compose(text, location)),
       code_(code),
       text_(std::move(text)),
-      location_(std::move(location)) {}
+      location_(std::move(location)),
+      cause_(std::move(cause)) {}
 
 }  // namespace caffe2

@@ -1,5 +1,6 @@
 // The one exception type of the engine and the helpers that raise it.
 #pragma once
+#include <memory>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -24,23 +25,27 @@ struct ErrorLocation {
   std::string op_type;
   int op_index = -1;  // position in the net
   std::string net;
-  std::string blob;
   std::string site;  // the user's line that created the operator
+  std::string step;  // of a plan
 };
 
 class Error : public std::runtime_error {
  public:
   Error(Code code, std::string text) : Error(code, std::move(text), {}) {}
-  Error(Code code, std::string text, ErrorLocation location);
+  // cause: what the host raised, where an error comes from there.
+  Error(Code code, std::string text, ErrorLocation location,
+        std::shared_ptr<const void> cause = nullptr);
 
   Code code() const { return code_; }
   const std::string& text() const { return text_; }  // without the location
   const ErrorLocation& location() const { return location_; }
+  const std::shared_ptr<const void>& cause() const { return cause_; }
 
  private:
   Code code_;
   std::string text_;
   ErrorLocation location_;
+  std::shared_ptr<const void> cause_;
 };
 
 template <class... Parts>

@@ -40,18 +40,10 @@ class ParallelRun : public std::enable_shared_from_this<ParallelRun> {
       if (waits_for_[i] == 0) ready(i);
     }
     while (left_ > 0) {
+      if (!ended_) poll(lock);
       if (work(lock)) continue;
       // Nothing is ready here; others are at work, or wait.
-      changed_.wait_for(lock, Cancellation::kPeriod);
-      if (ended_) continue;
-      lock.unlock();
-      try {
-        outer_.cancellation.poll();
-        lock.lock();
-      } catch (...) {
-        lock.lock();
-        end(std::current_exception());
-      }
+      if (left_ > 0) changed_.wait_for(lock, Cancellation::kPeriod);
     }
     over_ = true;
     lock.unlock();
@@ -61,6 +53,18 @@ class ParallelRun : public std::enable_shared_from_this<ParallelRun> {
 
  private:
   // All of the following are called with the lock held.
+
+  void poll(std::unique_lock<std::mutex>& lock) {
+    std::exception_ptr error;
+    lock.unlock();
+    try {
+      outer_.cancellation.poll();
+    } catch (...) {
+      error = std::current_exception();
+    }
+    lock.lock();
+    if (error) end(error);
+  }
 
   void ready(int step) {
     if (steps_.may_block(step)) {

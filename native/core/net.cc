@@ -14,6 +14,21 @@ namespace caffe2 {
 
 namespace {
 
+// Bytes outside of ASCII as \xNN.
+std::string printable(std::string_view bytes) {
+  std::string out;
+  for (const char c : bytes.substr(0, 60)) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte < 0x7f) {
+      out += c;
+    } else {
+      constexpr const char* kDigits = "0123456789abcdef";
+      out += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+    }
+  }
+  return out;
+}
+
 constexpr size_t kMaxListed = 10;  // blobs or operators that one error text lists
 
 uint64_t seed_of(const NetDef& net, const OperatorDef& op, uint64_t fallback) {
@@ -25,6 +40,19 @@ uint64_t seed_of(const NetDef& net, const OperatorDef& op, uint64_t fallback) {
 Device device_of(const NetDef& net, const OperatorDef& op) {
   const auto& option = op.device_option ? op.device_option : net.device_option;
   return static_cast<Device>(option ? option->device_type.value_or(0) : 0);
+}
+
+// Names come back to the host as text. Nets in arguments are looked at when they are compiled.
+void require_utf8(const NetDef& net) {
+  const auto check = [](const std::string& name, const char* what) {
+    CAFFE2_ENFORCE(is_utf8(name), "the ", what, " is no UTF-8 text: ", printable(name));
+  };
+  check(net.name.value_or(""), "name of the net");
+  for (const OperatorDef& op : net.op) {
+    check(op.type.value_or(""), "type of an operator");
+    for (const std::string& name : op.input) check(name, "name of an input");
+    for (const std::string& name : op.output) check(name, "name of an output");
+  }
 }
 
 // Types that nobody declared, each once, with near names; also those of nets in arguments.
@@ -40,7 +68,7 @@ std::string unknown_operators(const NetDef& net, int depth) {
   for (const OperatorDef& op : net.op) {
     const std::string type = op.type.value_or("");
     if (!find_schema(type) && seen.insert(type).second) {
-      add("'" + type + "'" + near_operators(type));
+      add(quoted(type) + near_operators(type));
     }
     for (const Argument& arg : op.arg) {
       if (arg.n) add(unknown_operators(*arg.n, depth + 1));
@@ -75,6 +103,7 @@ std::unique_ptr<Operator> make_operator(const OperatorContext& context, Device d
 CompiledNet::CompiledNet(NetDef def, std::vector<std::string> sites, Workspace& workspace,
                          uint64_t seed)
     : def_(std::move(def)), sites_(std::move(sites)), workspace_(workspace) {
+  require_utf8(def_);
   const std::string unknown = unknown_operators(def_, 0);
   if (!unknown.empty()) {
     fail(Code::kNotFound, net_text(), " has unknown operator types: ", unknown);
@@ -106,13 +135,15 @@ void CompiledNet::run() {
 }
 
 void CompiledNet::run(RunContext& context) {
-  if (running_.exchange(true)) {
+  int other = running_;
+  while (other == fork_count() || !running_.compare_exchange_weak(other, fork_count())) {
+    if (other != fork_count()) continue;
     fail(Code::kFailedPrecondition, net_text(),
          " is running already, in another thread or in one of its own operators");
   }
   struct Done {
-    std::atomic<bool>& flag;
-    ~Done() { flag = false; }
+    std::atomic<int>& running;
+    ~Done() { running = -1; }
   } done{running_};
   if (bound_epoch_ != workspace_.epoch()) {
     check_inputs();
@@ -136,30 +167,28 @@ bool CompiledNet::may_block() const {
 }
 
 std::string CompiledNet::net_text() const {
-  return def_.name && !def_.name->empty() ? "Net '" + *def_.name + "'" : "The net";
+  return def_.name && !def_.name->empty() ? "Net " + quoted(*def_.name) : "The net";
 }
 
 void CompiledNet::check_inputs() const {
   std::set<std::string_view> written;
-  std::vector<std::string> missing;
+  std::string list;
+  size_t missing = 0;
   for (int i = 0; i < size(); i++) {
     for (const std::string& name : def_.op[i].input) {
       if (written.count(name) || workspace_.find_blob(name)) continue;
       written.insert(name);  // reported once
-      std::string text = "'" + name + "' (operator " + std::to_string(i) + ", " +
-                         def_.op[i].type.value_or("");
-      if (i < static_cast<int>(sites_.size()) && !sites_[i].empty()) text += ", " + sites_[i];
-      missing.push_back(text + ")" + near_names(name, workspace_.blob_names()));
+      if (++missing > kMaxListed) continue;
+      list += "\n  " + quoted(name) + " (operator " + std::to_string(i) + ", " +
+              def_.op[i].type.value_or("");
+      if (i < static_cast<int>(sites_.size()) && !sites_[i].empty()) list += ", " + sites_[i];
+      list += ")" + near_names(name, workspace_.blob_names());
     }
     for (const std::string& name : def_.op[i].output) written.insert(name);
   }
-  if (missing.empty()) return;
-  std::string list;
-  for (size_t i = 0; i < missing.size() && i < kMaxListed; i++) list += "\n  " + missing[i];
-  if (missing.size() > kMaxListed) {
-    list += "\n  and " + std::to_string(missing.size() - kMaxListed) + " more";
-  }
-  fail(Code::kNotFound, net_text(), " reads ", missing.size(),
+  if (missing == 0) return;
+  if (missing > kMaxListed) list += "\n  and " + std::to_string(missing - kMaxListed) + " more";
+  fail(Code::kNotFound, net_text(), " reads ", missing,
        " blob(s) that do not exist and that no earlier operator writes:", list);
 }
 
@@ -182,7 +211,7 @@ void CompiledNet::annotated(int i, const Step& step) const {
   const auto where = [&] {
     ErrorLocation at;
     at.op_type = def_.op[i].type.value_or("");
-    at.op_index = size() > 1 ? i : -1;
+    at.op_index = size() > 1 || def_.name ? i : -1;
     at.net = def_.name.value_or("");
     if (i < static_cast<int>(sites_.size())) at.site = sites_[i];
     return at;
@@ -192,7 +221,7 @@ void CompiledNet::annotated(int i, const Step& step) const {
   } catch (const Error& error) {
     // An error out of a nested net keeps the innermost place.
     if (!error.location().op_type.empty()) throw;
-    throw Error(error.code(), error.text(), where());
+    throw Error(error.code(), error.text(), where(), error.cause());
   } catch (const std::bad_alloc&) {
     throw Error(Code::kOutOfMemory, "the system has no memory left", where());
   } catch (const std::exception& error) {

@@ -49,7 +49,8 @@ class CompiledNet {
   std::vector<std::unique_ptr<Operator>> operators_;
   std::optional<DependencyGraph> graph_;  // for parallel runs
   uint64_t bound_epoch_ = 0;
-  std::atomic<bool> running_{false};
+  // fork_count() of the process in which a run is going on; the child of a fork has none.
+  std::atomic<int> running_{-1};
 };
 
 }  // namespace caffe2

@@ -84,7 +84,9 @@ const Tensor& Operator::input(int i) const {
 Tensor& Operator::output(int i, const Shape& shape, DataType type) {
   Staged& staged = staged_[i];
   BlobValue now = outputs_[i]->get();
-  if (now.is_tensor() && now.tensor.storage()->fits(Tensor::bytes_for(shape, type), type)) {
+  staged.value = {};
+  if (now.is_tensor() && now.tensor.storage()->fits(Tensor::bytes_for(shape, type), type) &&
+      is_ours(now.tensor.storage(), 2)) {
     staged.value.tensor = Tensor(now.tensor.storage(), shape, type);
   } else {
     staged.value.tensor = Tensor(engine_.allocator(), shape, type);
@@ -92,6 +94,13 @@ Tensor& Operator::output(int i, const Shape& shape, DataType type) {
   staged.value.object = nullptr;
   staged.used = true;
   return staged.value.tensor;
+}
+
+// Whether nobody else holds a storage: `known` holders, our own inputs and views, which are meant
+// to see writes. Another thread that holds one may have checked its content and rely on it.
+bool Operator::is_ours(const std::shared_ptr<Storage>& storage, int known) const {
+  for (const BlobValue& value : values_) known += value.tensor.storage() == storage;
+  return storage.use_count() <= known + storage->views();
 }
 
 void Operator::output_object(int i, std::shared_ptr<Object> object) {

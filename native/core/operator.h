@@ -110,6 +110,7 @@ class Operator {
   };
 
   void check_input(int i) const;
+  bool is_ours(const std::shared_ptr<Storage>& storage, int known) const;
   void finish_run();
 
   const OperatorDef& def_;

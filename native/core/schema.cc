@@ -11,6 +11,34 @@
 
 namespace caffe2 {
 
+std::string quoted(std::string_view name) {
+  constexpr size_t kMost = 200;
+  if (name.size() <= kMost) return "'" + std::string(name) + "'";
+  return "'" + std::string(name.substr(0, kMost)) + "...' (" + std::to_string(name.size()) +
+         " bytes)";
+}
+
+bool is_utf8(std::string_view text) {
+  const auto* p = reinterpret_cast<const unsigned char*>(text.data());
+  const unsigned char* end = p + text.size();
+  while (p < end) {
+    const int extra = *p < 0x80 ? 0 : *p >= 0xc2 && *p < 0xe0 ? 1 : *p >= 0xe0 && *p < 0xf0 ? 2
+                      : *p >= 0xf0 && *p < 0xf5               ? 3
+                                                              : -1;
+    if (extra < 0 || end - p <= extra) return false;
+    // The second byte excludes longer forms than needed, surrogates and what is beyond U+10FFFF.
+    if ((*p == 0xe0 && p[1] < 0xa0) || (*p == 0xed && p[1] >= 0xa0) ||
+        (*p == 0xf0 && p[1] < 0x90) || (*p == 0xf4 && p[1] >= 0x90)) {
+      return false;
+    }
+    for (int i = 1; i <= extra; i++) {
+      if ((p[i] & 0xc0) != 0x80) return false;
+    }
+    p += extra + 1;
+  }
+  return true;
+}
+
 int edit_distance(std::string_view a, std::string_view b) {
   std::vector<int> row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); j++) row[j] = static_cast<int>(j);
@@ -167,14 +195,24 @@ bool has_kind(const Argument& arg, ArgumentKind kind) {
   return false;
 }
 
-void verify_range(const ArgumentSchema& schema, double value) {
+// Whole numbers are written as such.
+std::string number_text(double value) {
+  if (std::nearbyint(value) == value && std::fabs(value) < 9e18) {
+    return std::to_string(static_cast<int64_t>(value));
+  }
+  return concat(value);
+}
+
+template <class T>
+void verify_range(const ArgumentSchema& schema, T value) {
+  const double number = static_cast<double>(value);
   if (schema.has_min) {
-    CAFFE2_ENFORCE(value >= schema.min, "argument '", schema.name, "' = ", value,
-                   " is below the least allowed value ", schema.min);
+    CAFFE2_ENFORCE(number >= schema.min, "argument '", schema.name, "' = ", value,
+                   " is below the least allowed value ", number_text(schema.min));
   }
   if (schema.has_max) {
-    CAFFE2_ENFORCE(value <= schema.max, "argument '", schema.name, "' = ", value,
-                   " is above the largest allowed value ", schema.max);
+    CAFFE2_ENFORCE(number <= schema.max, "argument '", schema.name, "' = ", value,
+                   " is above the largest allowed value ", number_text(schema.max));
   }
 }
 
@@ -191,9 +229,13 @@ void verify_argument(const Argument& arg, const ArgumentSchema& schema) {
   CAFFE2_ENFORCE(has_kind(arg, schema.kind), "argument '", schema.name, "' must be ",
                  kind_text(schema.kind));
   if (schema.kind == ArgumentKind::kInt || schema.kind == ArgumentKind::kFloat) {
-    verify_range(schema, arg.i ? static_cast<double>(*arg.i) : *arg.f);
+    if (arg.i) {
+      verify_range(schema, *arg.i);
+    } else {
+      verify_range(schema, *arg.f);
+    }
   }
-  for (const int64_t value : arg.ints) verify_range(schema, static_cast<double>(value));
+  for (const int64_t value : arg.ints) verify_range(schema, value);
   for (const float value : arg.floats) verify_range(schema, value);
   if (schema.choices != nullptr && arg.s) {
     CAFFE2_ENFORCE(is_choice(schema.choices, *arg.s), "argument '", schema.name, "' = '", *arg.s,
@@ -208,9 +250,15 @@ void verify(const OperatorDef& def, const OperatorSchema& schema) {
   verify_count("output", static_cast<int>(def.output.size()), schema.min_outputs,
                schema.max_outputs);
   verify_inplace(def, schema);
-  for (const Argument& arg : def.arg) {
+  for (size_t i = 0; i < def.arg.size(); i++) {
+    const Argument& arg = def.arg[i];
     const ArgumentSchema* declared = arg.name ? schema.find_argument(*arg.name) : nullptr;
-    if (declared != nullptr) verify_argument(arg, *declared);
+    if (declared == nullptr) continue;
+    verify_argument(arg, *declared);
+    for (size_t k = 0; k < i; k++) {
+      CAFFE2_ENFORCE(def.arg[k].name != arg.name || serialize(def.arg[k]) == serialize(arg),
+                     "argument '", declared->name, "' is given twice with different contents");
+    }
   }
   for (int i = 0; i < schema.n_args; i++) {
     const ArgumentSchema& wanted = schema.args[i];

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <span>
 #include <type_traits>
 #include <vector>
@@ -64,7 +65,13 @@ TensorProto to_proto(const Tensor& tensor) {
       proto.string_data.assign(strings, strings + tensor.size());
       break;
     }
-    case DataType::kFloat16:
+    case DataType::kFloat16: {
+      // As their bits, read as unsigned numbers.
+      const auto* bits = static_cast<const uint16_t*>(tensor.raw_data());
+      const std::vector<int32_t> wide(bits, bits + tensor.size());
+      proto.int32_data = wire::Packed<int32_t>(std::span<const int32_t>(wide));
+      break;
+    }
     case DataType::kUndefined:
       fail(Code::kUnsupported, "tensors of type ", type_name(tensor.type()), " cannot be saved");
   }
@@ -78,7 +85,21 @@ void copy_values(const Values& values, Tensor& tensor) {
   values.copy_to(tensor.mutable_data<T>());
 }
 
+// Numbers that were saved wider than the type is.
+template <class T>
+void copy_narrow(const wire::Packed<int32_t>& values, Tensor& tensor, T* out) {
+  CAFFE2_ENFORCE(static_cast<int64_t>(values.size()) == tensor.size(), "a saved tensor of shape ",
+                 tensor.shape().text(), " holds ", values.size(), " values");
+  for (const int32_t value : values.values()) {
+    CAFFE2_ENFORCE(value >= std::numeric_limits<T>::min() && value <= std::numeric_limits<T>::max(),
+                   "a saved tensor of type ", type_name(tensor.type()), " holds ", value);
+    *out++ = static_cast<T>(value);
+  }
+}
+
 Tensor from_proto(const TensorProto& proto, Engine& engine) {
+  if (proto.raw_data) fail(Code::kUnsupported, "a saved tensor with raw_data cannot be loaded");
+  if (proto.segment) fail(Code::kUnsupported, "a saved segment of a tensor cannot be loaded");
   Shape shape;
   for (const int64_t dim : proto.dims) shape.append(dim);
   const auto type = static_cast<DataType>(proto.data_type.value_or(1));
@@ -107,16 +128,19 @@ Tensor from_proto(const TensorProto& proto, Engine& engine) {
       copy_values<bool>(proto.int32_data, tensor);
       break;
     case DataType::kUInt8:
-      copy_values<uint8_t>(proto.int32_data, tensor);
+      copy_narrow(proto.int32_data, tensor, tensor.mutable_data<uint8_t>());
       break;
     case DataType::kInt8:
-      copy_values<int8_t>(proto.int32_data, tensor);
+      copy_narrow(proto.int32_data, tensor, tensor.mutable_data<int8_t>());
       break;
     case DataType::kUInt16:
-      copy_values<uint16_t>(proto.int32_data, tensor);
+      copy_narrow(proto.int32_data, tensor, tensor.mutable_data<uint16_t>());
       break;
     case DataType::kInt16:
-      copy_values<int16_t>(proto.int32_data, tensor);
+      copy_narrow(proto.int32_data, tensor, tensor.mutable_data<int16_t>());
+      break;
+    case DataType::kFloat16:
+      copy_narrow(proto.int32_data, tensor, static_cast<uint16_t*>(tensor.raw_mutable_data()));
       break;
     case DataType::kString:
       CAFFE2_ENFORCE(static_cast<int64_t>(proto.string_data.size()) == tensor.size(),
@@ -163,7 +187,13 @@ BlobValue deserialize_blob(std::string_view bytes, Engine& engine) {
     CAFFE2_ENFORCE(count.size() == 1, "a saved counter holds ", count.size(), " values");
     return {Tensor(), std::make_shared<Counter>(count.data<int64_t>()[0])};
   }
-  if (proto.tensor) return {from_proto(*proto.tensor, engine), nullptr};
+  if (proto.content_num_chunks.value_or(1) > 1) {
+    fail(Code::kUnsupported, "the saved blob is part ", proto.content_chunk_id.value_or(0), " of ",
+         *proto.content_num_chunks, ", and parts cannot be loaded by themselves");
+  }
+  if (proto.tensor && (type == "Tensor" || type.empty())) {
+    return {from_proto(*proto.tensor, engine), nullptr};
+  }
   if (type == "std::string" && proto.content) {
     return {Tensor(), std::make_shared<Text>(std::string(proto.content->view()))};
   }

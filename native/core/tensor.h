@@ -31,9 +31,10 @@ class Storage {
   void* data() const { return data_; }
   size_t bytes() const { return bytes_; }
   Device device() const { return device_; }
-  // Whether a tensor of this size and type can live here.
+  // Whether a tensor of this size and type can live here. Strings never move into used memory:
+  // somebody else may be reading them.
   bool fits(size_t bytes, DataType type) const {
-    return bytes_ >= bytes && holds_strings() == (type == DataType::kString);
+    return bytes_ >= bytes && deleter_ == nullptr && type != DataType::kString;
   }
 
   // Every write raises the version; what is derived from the content (packed weights) is kept
@@ -46,14 +47,13 @@ class Storage {
 
   // While somebody outside of the engine can write, no version is seen twice.
   void add_view() { views_.fetch_add(1, std::memory_order_acq_rel); }
+  int views() const { return views_.load(std::memory_order_acquire); }
   void remove_view() {
     raise_version();
     views_.fetch_sub(1, std::memory_order_acq_rel);
   }
 
  private:
-  bool holds_strings() const { return deleter_ != nullptr; }
-
   std::shared_ptr<Allocator> allocator_;
   void* data_;
   size_t bytes_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -13,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/error.h"
+
 namespace caffe2 {
 
 namespace {
@@ -21,6 +24,7 @@ namespace {
 constexpr int kSpins = 2000;
 
 thread_local bool inside_block = false;
+thread_local bool is_worker = false;
 
 void relax() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -33,13 +37,13 @@ void relax() {
 // How many forks this process is away from the one that loaded the library.
 std::atomic<int> forks{0};
 
+}  // namespace
+
 int fork_count() {
   static const int registered = pthread_atfork(nullptr, nullptr, [] { forks++; });
   (void)registered;
   return forks;
 }
-
-}  // namespace
 
 class ThreadPool::Crew {
  public:
@@ -117,6 +121,7 @@ class ThreadPool::Crew {
   }
 
   void worker() {
+    is_worker = true;
     std::unique_lock lock(mutex_);
     while (true) {
       const uint64_t seen = arrivals_;
@@ -171,10 +176,18 @@ std::shared_ptr<ThreadPool::Crew> ThreadPool::crew() const {
 }
 
 void ThreadPool::resize(int threads) {
+  if (is_worker) {
+    fail(Code::kFailedPrecondition, "the number of threads cannot be changed by one of them");
+  }
   std::shared_ptr<Crew> old = crew();
-  auto fresh = std::make_shared<Crew>(threads);
-  std::lock_guard lock(mutex_);
-  crew_ = std::move(fresh);
+  {
+    auto fresh = std::make_shared<Crew>(threads);
+    std::lock_guard lock(mutex_);
+    crew_ = std::move(fresh);
+  }
+  // Who is at work holds the old crew; nobody new can get it. Its end has to come here: a thread
+  // that ended it while it holds a lock would wait for workers that wait for this lock.
+  while (old.use_count() > 1) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 void ThreadPool::run(int blocks, Task task, void* context) {

@@ -19,7 +19,7 @@ class ThreadPool {
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   int threads() const;
-  // Waits for the work in hand, then changes the number.
+  // Waits for the work in hand, then changes the number. Refused on a thread of the pool.
   void resize(int threads);
 
   // Calls task(context, i) once for each i in [0, blocks) and returns when all are done. The caller
@@ -38,5 +38,8 @@ class ThreadPool {
   mutable std::mutex mutex_;
   mutable std::shared_ptr<Crew> crew_;
 };
+
+// Tells the child of a fork from its parent.
+int fork_count();
 
 }  // namespace caffe2

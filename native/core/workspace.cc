@@ -1,6 +1,7 @@
 #include "core/workspace.h"
 
 #include <random>
+#include <set>
 #include <utility>
 
 #include "core/near_names.h"
@@ -10,31 +11,47 @@ namespace caffe2 {
 // Nets and blob values are destroyed without mutex_: their destructors may call into a host
 // language, whose lock another thread may hold while it waits for ours.
 
-Workspace::Workspace(std::shared_ptr<Engine> engine) : engine_(std::move(engine)) {
+Workspace::Workspace(std::shared_ptr<Engine> engine)
+    : engine_(std::move(engine)), parent_(nullptr) {
   std::random_device device;
   random_seed_ = static_cast<uint64_t>(device()) << 32 | device();
 }
 
+Workspace::Workspace(const Workspace* parent, uint64_t random_seed)
+    : engine_(parent->engine_),
+      parent_(parent),
+      reference_(parent->reference_),
+      random_seed_(random_seed) {}
+
 std::vector<std::string> Workspace::blob_names() const {
+  std::set<std::string> names;
+  if (parent_ != nullptr) {
+    for (std::string& name : parent_->blob_names()) names.insert(std::move(name));
+  }
   std::lock_guard lock(mutex_);
-  std::vector<std::string> names;
-  for (const auto& [name, blob] : blobs_) names.push_back(name);
-  return names;
+  for (const auto& [name, blob] : blobs_) names.insert(name);
+  return {names.begin(), names.end()};
 }
 
 std::shared_ptr<Blob> Workspace::find_blob(std::string_view name) const {
-  std::lock_guard lock(mutex_);
-  const auto it = blobs_.find(name);
-  return it == blobs_.end() ? nullptr : it->second;
+  {
+    std::lock_guard lock(mutex_);
+    const auto it = blobs_.find(name);
+    if (it != blobs_.end()) return it->second;
+  }
+  return parent_ != nullptr ? parent_->find_blob(name) : nullptr;
 }
 
 std::shared_ptr<Blob> Workspace::get_blob(std::string_view name) const {
   if (auto blob = find_blob(name)) return blob;
-  fail(Code::kNotFound, "there is no blob '", name, "' in this workspace",
+  fail(Code::kNotFound, "there is no blob ", quoted(name), " in this workspace",
        near_names(name, blob_names()));
 }
 
 std::shared_ptr<Blob> Workspace::create_blob(std::string_view name) {
+  if (parent_ != nullptr) {
+    if (auto blob = find_blob(name)) return blob;
+  }
   std::lock_guard lock(mutex_);
   auto it = blobs_.find(name);
   if (it == blobs_.end()) it = blobs_.emplace(std::string(name), std::make_shared<Blob>()).first;
@@ -63,17 +80,25 @@ void Workspace::forward_blob(std::string_view name, std::shared_ptr<Blob> blob) 
   epoch_++;
 }
 
-void Workspace::create_net(NetDef def, std::vector<std::string> sites, bool overwrite) {
+std::shared_ptr<CompiledNet> Workspace::create_net(NetDef def, std::vector<std::string> sites,
+                                                   bool overwrite) {
   const std::string name = def.name.value_or("");
   CAFFE2_ENFORCE(!name.empty(), "the net has no name (NetDef.name), by which it would be run");
+  // With the lock held.
+  const auto require_free = [&] {
+    CAFFE2_ENFORCE(overwrite || nets_.find(name) == nets_.end(), "a net ", quoted(name),
+                   " exists already in this workspace; overwrite=True replaces it");
+  };
   {
     std::lock_guard lock(mutex_);
-    CAFFE2_ENFORCE(overwrite || nets_.find(name) == nets_.end(), "a net '", name,
-                   "' exists already in this workspace; overwrite=True replaces it");
+    require_free();
   }
   auto net = std::make_shared<CompiledNet>(std::move(def), std::move(sites), *this, next_seed());
+  std::shared_ptr<CompiledNet> replaced = net;  // goes after the lock
   std::lock_guard lock(mutex_);
-  nets_[name].swap(net);  // a replaced net goes after the lock
+  require_free();  // another thread may have been quicker
+  nets_[name].swap(replaced);
+  return net;
 }
 
 std::shared_ptr<CompiledNet> Workspace::get_net(std::string_view name) const {
@@ -82,7 +107,7 @@ std::shared_ptr<CompiledNet> Workspace::get_net(std::string_view name) const {
     const auto it = nets_.find(name);
     if (it != nets_.end()) return it->second;
   }
-  fail(Code::kNotFound, "there is no net '", name, "' in this workspace",
+  fail(Code::kNotFound, "there is no net ", quoted(name), " in this workspace",
        near_names(name, net_names()));
 }
 
@@ -123,9 +148,11 @@ void Workspace::reset() {
     epoch_++;
   }
   for (auto& [name, blob] : blobs) blob->clear();
+  engine_->scratch().release_free();
 }
 
 void Workspace::set_random_seed(uint64_t seed) {
+  std::lock_guard lock(mutex_);
   random_seed_ = seed;
   nets_made_ = 0;
 }

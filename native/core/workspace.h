@@ -22,6 +22,9 @@ using ReferenceFactory = std::function<std::unique_ptr<Operator>(const OperatorC
 class Workspace {
  public:
   explicit Workspace(std::shared_ptr<Engine> engine);
+  // Inside `parent`, which outlives it: blobs of the parent are read and written here as well, new
+  // ones are this workspace's own. Nets are not shared.
+  Workspace(const Workspace* parent, uint64_t random_seed);
 
   Engine& engine() const { return *engine_; }
   const std::shared_ptr<Engine>& share_engine() const { return engine_; }
@@ -34,7 +37,8 @@ class Workspace {
   // Makes `name` stand for a blob of another workspace: both see every write.
   void forward_blob(std::string_view name, std::shared_ptr<Blob> blob);
 
-  void create_net(NetDef def, std::vector<std::string> sites, bool overwrite);
+  std::shared_ptr<CompiledNet> create_net(NetDef def, std::vector<std::string> sites,
+                                          bool overwrite);
   std::shared_ptr<CompiledNet> get_net(std::string_view name) const;  // raises with near names
   bool remove_net(std::string_view name);
   std::vector<std::string> net_names() const;
@@ -51,13 +55,15 @@ class Workspace {
   // Base of the random streams of operators whose device option names no seed.
   uint64_t random_seed() const { return random_seed_; }
   void set_random_seed(uint64_t seed);
+  // Of the next net that is made here.
+  uint64_t next_seed();
 
  private:
   friend class CompiledNet;
-  uint64_t epoch() const { return epoch_; }
-  uint64_t next_seed();
+  uint64_t epoch() const { return epoch_ + (parent_ != nullptr ? parent_->epoch() : 0); }
 
   std::shared_ptr<Engine> engine_;
+  const Workspace* const parent_;
   std::map<std::string, std::shared_ptr<Blob>, std::less<>> blobs_;
   std::map<std::string, std::shared_ptr<CompiledNet>, std::less<>> nets_;
   mutable std::mutex mutex_;  // of the two maps

@@ -1,4 +1,5 @@
 // Operators that run nets: If, While, Do.
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -205,11 +206,22 @@ class DoOperator : public ControlOperator {
       inner_workspace_->forward_blob(
           inner_[i], k < n_inputs ? input_blobs()[k] : output_blobs()[k - n_inputs]);
     }
+    require_separate_blobs();
     if (!net_) net_.emplace(net_argument("net"), *inner_workspace_, seed_);
     net_->run(context());
   }
 
  private:
+  // Two names for one blob would hide from the net inside that it works in place.
+  void require_separate_blobs() const {
+    std::map<const Blob*, const std::string*> names;
+    for (const std::string& name : inner_) {
+      const auto [known, added] = names.emplace(inner_workspace_->get_blob(name).get(), &name);
+      CAFFE2_ENFORCE(added || *known->second == name, "inner blobs '", *known->second, "' and '",
+                     name, "' stand for one outer blob");
+    }
+  }
+
   const bool reuse_;
   std::vector<std::string> inner_;
   const std::vector<int64_t> outer_;

@@ -47,7 +47,7 @@ class ConvBase : public Operator {
     s.stride_h = window.stride[0], s.stride_w = window.stride[1];
     s.dilation_h = window.dilation[0], s.dilation_w = window.dilation[1];
     s.pad_t = window.pad_begin[0], s.pad_l = window.pad_begin[1];
-    s.pad_b = window.pad_end[0], s.pad_r = window.pad_end[1];
+    s.pad_b = window.reach_end[0], s.pad_r = window.reach_end[1];
     s.group = group_;
     CAFFE2_ENFORCE(s.c > 0 && s.k > 0, describe_input(0), " and ", describe_input(1),
                    " need at least one channel each");

@@ -64,8 +64,8 @@ T element(const char* name, std::optional<int64_t> i, std::optional<float> f,
   if constexpr (std::is_same_v<T, std::string>) {
     if (s) return *s;
   } else if constexpr (std::is_floating_point_v<T>) {
-    if (i) return static_cast<T>(*i);
     if (f) return *f;
+    if (i) return static_cast<T>(*i);
   } else if constexpr (std::is_same_v<T, bool>) {
     if (i) return *i != 0;
   } else if (i) {
@@ -122,7 +122,7 @@ class ConstantFillOperator : public FillBase {
     if (args().has("dtype")) return static_cast<DataType>(args().integer("dtype"));
     CAFFE2_ENFORCE(!value_ || !value_->s,
                    "argument 'value' is text; that needs dtype=4 (STRING)");
-    return value_ && value_->i ? DataType::kInt64 : DataType::kFloat;
+    return value_ && value_->i && !value_->f ? DataType::kInt64 : DataType::kFloat;
   }
 
   template <class T>
@@ -242,6 +242,10 @@ class UniformBase : public RandomFill {
       high_ = single(2);
     }
     CAFFE2_ENFORCE(low_ < high_, "min = ", low_, " is not less than max = ", high_);
+    if constexpr (std::is_same_v<T, float>) {
+      CAFFE2_ENFORCE(std::isfinite(high_ - low_), "max - min = ", high_, " - ", low_,
+                     " is not finite");
+    }
   }
   T low_, high_;
 

@@ -30,7 +30,7 @@ class PoolBase : public Operator {
     s.stride_h = window.stride[0], s.stride_w = window.stride[1];
     s.dilation_h = window.dilation[0], s.dilation_w = window.dilation[1];
     s.pad_t = window.pad_begin[0], s.pad_l = window.pad_begin[1];
-    s.pad_b = window.pad_end[0], s.pad_r = window.pad_end[1];
+    s.pad_b = window.reach_end[0], s.pad_r = window.reach_end[1];
     for (int d = 0; d < 2; d++) {
       CAFFE2_ENFORCE(window.pad_begin[d] < window.kernel[d] && window.pad_end[d] < window.kernel[d],
                      "pads of ", window.pad_begin[d], " and ", window.pad_end[d],

@@ -75,7 +75,7 @@ Window WindowArguments::resolve(int rank, const int64_t* sizes, const std::strin
   require_count(stride_, "stride", dims);
   require_count(dilation_, "dilation", dims);
   require_count(pads_, "pad", 2 * dims);
-  Window w{{1, 1}, {1, 1}, {1, 1}, {0, 0}, {0, 0}, {1, 1}};
+  Window w{{1, 1}, {1, 1}, {1, 1}, {0, 0}, {0, 0}, {0, 0}, {1, 1}};
   for (int i = 0; i < dims; i++) {
     const int d = 2 - dims + i;
     const int64_t in = sizes[d];
@@ -104,8 +104,10 @@ Window WindowArguments::resolve(int rank, const int64_t* sizes, const std::strin
       if (room < 0 || room % stride != 0) w.out[d]++;
       // Caffe drops a last window that begins behind the data, but only where there are pads.
       if (w.pad_begin[d] > 0 && (w.out[d] - 1) * stride >= in + w.pad_begin[d]) w.out[d]--;
-      w.pad_end[d] = std::max<int64_t>(0, (w.out[d] - 1) * stride + span - in - w.pad_begin[d]);
     }
+    w.reach_end[d] =
+        rounds_up ? std::max<int64_t>(0, (w.out[d] - 1) * stride + span - in - w.pad_begin[d])
+                  : w.pad_end[d];
   }
   return w;
 }

@@ -1,0 +1,91 @@
+// What the engine holds and asks of the interpreter.
+#pragma once
+#include <nanobind/nanobind.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <type_traits>
+#include <utility>
+
+#include "core/error.h"
+
+namespace caffe2::bindings {
+
+namespace nb = nanobind;
+
+// A Python object that may be copied and let go of on any thread, without the GIL. What is left
+// when the interpreter has ended stays where it is.
+using HeldObject = std::shared_ptr<const nb::object>;
+
+inline HeldObject hold(nb::object object) {
+  return HeldObject(new nb::object(std::move(object)), [](const nb::object* held) {
+    if (!nb::is_alive()) return;
+    nb::gil_scoped_acquire gil;
+    delete held;
+  });
+}
+
+// Calls of the engine that run without the GIL. At the end of the process they are cancelled and
+// waited for while the interpreter is still whole; their threads, daemons all, then wait for the
+// end of the process instead of coming back into an interpreter that is being taken down.
+class Calls {
+ public:
+  static Calls& instance() {
+    static auto* calls = new Calls;  // never destroyed: threads wait in it
+    return *calls;
+  }
+
+  bool closing() const { return closing_; }
+
+  // With the GIL held. Runs `call` without it.
+  template <class Call>
+  std::invoke_result_t<Call> run(const Call& call) {
+    nb::gil_scoped_release release;
+    enter();
+    struct Leave {
+      Calls& calls;
+      ~Leave() { calls.leave(); }
+    } leave{*this};
+    return call();
+  }
+
+  // By the interpreter's atexit, with the GIL held.
+  void close() {
+    closer_ = std::this_thread::get_id();
+    closing_ = true;
+    nb::gil_scoped_release release;
+    std::unique_lock lock(mutex_);
+    // An operator that takes longer than this is left to the end of the process.
+    done_.wait_for(lock, std::chrono::seconds(5), [&] { return active_ == 0; });
+  }
+
+ private:
+  void enter() {
+    std::unique_lock lock(mutex_);
+    if (closing_) stay(lock);
+    active_++;
+  }
+
+  void leave() {
+    std::unique_lock lock(mutex_);
+    if (--active_ == 0) done_.notify_all();
+    if (closing_) stay(lock);
+  }
+
+  void stay(std::unique_lock<std::mutex>& lock) {
+    if (std::this_thread::get_id() == closer_) return;
+    never_.wait(lock, [] { return false; });
+  }
+
+  std::mutex mutex_;
+  std::condition_variable done_, never_;
+  int active_ = 0;
+  std::atomic<bool> closing_{false};
+  std::thread::id closer_;
+};
+
+}  // namespace caffe2::bindings
