@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <map>
 #include <memory>
@@ -397,12 +398,13 @@ TEST_CASE("when memory runs out the records are still in the queue") {
 }
 
 TEST_CASE("counting is exact with many threads") {
-  constexpr int kThreads = 4, kTimes = 500;
+  constexpr int kThreads = 4, kTimes = 2000;
   Queues q;
   q.run(op("CreateCounter", {}, {"counter"}));
   q.run(op("CreateMutex", {}, {"mutex"}));
   q.run(op("ConstantFill", {}, {"sum"}, {integer("value", 0), integer("dtype", 2)}));
   q.run(op("ConstantFill", {}, {"three"}, {integer("value", 3), integer("dtype", 2)}));
+  std::atomic<bool> go{false};
   std::vector<std::thread> threads;
   std::vector<std::vector<int64_t>> counts(kThreads), fetched(kThreads);
   for (int i = 0; i < kThreads; i++) {
@@ -413,6 +415,7 @@ TEST_CASE("counting is exact with many threads") {
         {}, false);
     threads.emplace_back([&, i, id] {
       const auto count = q.workspace.get_net(id);
+      while (!go) std::this_thread::yield();
       for (int k = 0; k < kTimes; k++) {
         count->run();
         counts[i].push_back(q.single<int64_t>("count" + id));
@@ -420,6 +423,7 @@ TEST_CASE("counting is exact with many threads") {
       }
     });
   }
+  go = true;
   for (std::thread& thread : threads) thread.join();
   std::set<int64_t> all_counts, all_fetched;
   for (const auto& some : counts) all_counts.insert(some.begin(), some.end());
