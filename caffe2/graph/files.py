@@ -70,5 +70,9 @@ def save_net(net: caffe2_pb2.NetDef, path: str | os.PathLike[str]) -> None:
 
 
 def load_net(path: str | os.PathLike[str]) -> caffe2_pb2.NetDef:
-    """Reads a net; see `load_message`."""
-    return load_message(caffe2_pb2.NetDef, path)
+    """Reads a net; see `load_message`.  UsageError also for a net without operators, as which an
+    empty or foreign file reads."""
+    net = load_message(caffe2_pb2.NetDef, path)
+    if not net.op:
+        raise UsageError(f"{path} holds no NetDef with operators: an empty or foreign file?")
+    return net

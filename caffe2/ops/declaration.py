@@ -260,12 +260,12 @@ class Declaration:
         contents: dict[str, bytes] = {}
         try:
             for message in op_def.arg:
-                content = message.SerializeToString()
-                if contents.setdefault(message.name, content) != content:
-                    problem = "is given twice with different contents"
-                    raise OperatorError(f"argument '{message.name}'", problem)
                 declared = self.args.get(message.name)
                 given[message.name] = declared.from_message(message) if declared else None
+                content = message.SerializeToString()
+                if contents.setdefault(message.name, content) != content and declared:
+                    problem = "is given twice with different contents"
+                    raise OperatorError(f"argument '{message.name}'", problem)
         except OperatorError as error:
             error.operator = self.name
             raise

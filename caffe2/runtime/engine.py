@@ -1,12 +1,13 @@
 """The process's default engine, which the workspaces of the old API share.
 
-It is made when first needed.  `CAFFE2_ISA` in the environment ("sse4", "avx2", "avx512", "neon",
-"generic") forces the instruction set of its kernels; `set_threads` and `GlobalInit` say how many
-threads it uses (by default all cores).
+It is made when first needed.  `CAFFE2_ISA` in the environment ("sse4", "avx2", "avx512", "neon", or
+"generic" where the engine was built with it) forces the instruction set of its kernels;
+`set_threads` and `GlobalInit` say how many threads it uses (by default all cores).
 """
 
 from __future__ import annotations
 
+import operator
 import os
 import threading
 from collections.abc import Sequence
@@ -18,21 +19,36 @@ import numpy.typing as npt
 from caffe2 import _native, ops
 from caffe2.proto import caffe2_pb2
 
+_MAX_THREADS = 1024
 _lock = threading.Lock()
 _engine: _native.Engine | None = None
 
 
 def default_engine() -> _native.Engine:
-    """The engine of the process.  EngineError when CAFFE2_ISA names what this CPU lacks."""
+    """The engine of the process.  ValueError when CAFFE2_ISA names what this CPU or build lacks."""
     global _engine  # noqa: PLW0603 - the one lazy object of the process
     with _lock:
         if _engine is None:
-            _engine = _native.Engine(isa=os.environ.get("CAFFE2_ISA", "auto"))
+            isa, known = os.environ.get("CAFFE2_ISA") or "auto", _native.instruction_sets()
+            if isa not in ("auto", *known):
+                raise ValueError(
+                    f"CAFFE2_ISA in the environment is '{isa}'; this CPU and build have "
+                    f"{', '.join(known)}, and auto takes the best of them"
+                )
+            _engine = _native.Engine(isa=isa)
         return _engine
 
 
 def set_threads(threads: int) -> None:
-    """Number of threads that operators may use, the calling one included; 0: all cores."""
+    """Number of threads that operators may use, the calling one included; 0: all cores.
+
+    ValueError for numbers below 0 or above 1024.
+    """
+    threads = operator.index(threads)
+    if not 0 <= threads <= _MAX_THREADS:
+        raise ValueError(
+            f"{threads} threads are asked for; 0 (all cores) to {_MAX_THREADS} are allowed"
+        )
     default_engine().threads = threads
 
 

@@ -6,12 +6,12 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-import numpy as np
 import numpy.typing as npt
 
 from caffe2 import _native
 from caffe2.proto import caffe2_pb2
 from caffe2.runtime.engine import new_workspace
+from caffe2.runtime.feeding import feed
 
 Array = npt.NDArray[Any]
 
@@ -23,23 +23,25 @@ class Predictor:
     predict_net  computes `external_output` from `external_input`: inputs and parameters
 
     What init_net does not fill has to be given to each run; `needed` names it.  Exported nets may
-    also fill an input with a value that stands for it: what was given then stays until it is given
-    anew.  Both nets are NetDef messages, their serialized bytes, or objects with a `Proto()`.
+    also fill an input with a value that stands for it.  What is given for a blob that init_net
+    fills, be it an input or a parameter, stays there until it is given anew.  Both nets are NetDef
+    messages, their serialized bytes, or objects with a `Proto()`.
 
     The predictor has a workspace of its own.  ValueError for bytes that are no NetDef and for nets
-    that do not fit together; EngineError when a net fails.  Calls from several threads take turns.
+    that do not fit together, before any of them runs; EngineError when a net fails.  Calls from
+    several threads take turns.
     """
 
     def __init__(self, init_net: Any, predict_net: Any, engine: _native.Engine | None = None):
         init, predict = _net_def(init_net, "init_net"), _net_def(predict_net, "predict_net")
+        filled = {name for op in init.op for name in op.output}
+        self.inputs: list[str] = list(dict.fromkeys(predict.external_input))
+        self.needed: list[str] = [name for name in self.inputs if name not in filled]
+        self.outputs: list[str] = list(predict.external_output)
+        self._check(init, predict, filled)
         self._workspace = new_workspace(engine)
         self._lock = threading.Lock()
         self._workspace.run_net_once(init.SerializeToString())
-        filled = set(self._workspace.blobs())
-        self.inputs: list[str] = list(predict.external_input)
-        self.needed: list[str] = [name for name in self.inputs if name not in filled]
-        self.outputs: list[str] = list(predict.external_output)
-        self._check(predict, filled)
         for name in self.needed:
             self._workspace.create_blob(name)
         if not predict.name:
@@ -47,16 +49,16 @@ class Predictor:
         self._name = predict.name
         self._workspace.create_net(predict.SerializeToString())
 
-    def _check(self, predict: caffe2_pb2.NetDef, filled: set[str]) -> None:
+    def _check(self, init: caffe2_pb2.NetDef, predict: caffe2_pb2.NetDef, filled: set[str]) -> None:
+        unresolved = _unresolved(init, set(), [])
+        if unresolved:
+            raise ValueError(
+                f"init_net reads blobs that it does not fill before: {', '.join(unresolved)}. "
+                "Were the two nets swapped?"
+            )
         if not self.outputs:
             raise ValueError("predict_net names no external_output, so it has no answer to give")
-        known = filled | set(self.inputs)
-        unresolved: list[str] = []
-        for op in predict.op:
-            unresolved += [name for name in op.input if name not in known]
-            known.update(op.output)
-            known.update(unresolved)
-        unresolved += [name for name in self.outputs if name not in known]
+        unresolved = _unresolved(predict, filled | set(self.inputs), self.outputs)
         if unresolved:
             raise ValueError(
                 f"predict_net uses blobs that nothing provides: {', '.join(unresolved)}; "
@@ -64,35 +66,51 @@ class Predictor:
                 f"{', '.join(sorted(filled)) or 'none'}. Were the two nets swapped?"
             )
 
-    def run(self, inputs: Sequence[Array] | Mapping[str, Array]) -> list[Array]:
-        """The outputs for `inputs`: arrays by name, or in the order of external_input.
+    def run(self, inputs: Sequence[Any] | Mapping[str, Any]) -> list[Array]:
+        """The outputs for `inputs`: a list for `needed`, in its order, or arrays by name.
 
-        Where external_input does not begin with the inputs, a list is for `needed`, in its order.
-        ValueError when an input is missing, unknown or there are too many.
+        A dictionary may name any blob of external_input.  Where init_net fills all of them, a list
+        has one value at most, for the first.  Values are what FeedBlob takes.
+
+        TypeError for an array in place of a list; ValueError when inputs are missing or unknown or
+        there are too many.
         """
         named = self._named(inputs)
         with self._lock:
             for name, value in named.items():
-                self._workspace.feed(name, np.asarray(value))
+                feed(self._workspace, name, value)
             self._workspace.run_net(self._name)
             return [cast(Array, self._workspace.fetch(name)) for name in self.outputs]
 
-    def _named(self, inputs: Sequence[Array] | Mapping[str, Array]) -> dict[str, Array]:
+    def _named(self, inputs: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any]:
+        if isinstance(inputs, (str, bytes, bytearray, memoryview)) or hasattr(inputs, "__array__"):
+            raise TypeError(
+                f"run takes a list or a dictionary of arrays, not one {type(inputs).__name__}; "
+                "for one input x, write run([x])"
+            )
         if isinstance(inputs, Mapping):
             names, values = list(inputs), list(inputs.values())
         else:
             values = list(inputs)
-            names = self.inputs[: len(values)]
-            if not set(self.needed) <= set(names):
-                names = self.needed
+            names = self.needed or self.inputs[: min(len(values), 1)]
         missing = set(self.needed) - set(names)
         if missing or len(names) != len(values) or not set(names) <= set(self.inputs):
-            given = ", ".join(inputs) if isinstance(inputs, Mapping) else str(len(values))
-            raise ValueError(
-                f"inputs given: {given or 'none'}; this net takes: "
-                f"{', '.join(self.needed) or 'any of ' + ', '.join(self.inputs)}"
-            )
+            given = ", ".join(map(str, names)) if isinstance(inputs, Mapping) else str(len(values))
+            taken = ", ".join(self.needed)
+            if not taken:
+                taken = f"a list of one, or by name any of {', '.join(self.inputs) or 'none'}"
+            raise ValueError(f"inputs given: {given or 'none'}; this net takes: {taken}")
         return dict(zip(names, values, strict=True))
+
+
+def _unresolved(net: caffe2_pb2.NetDef, known: set[str], wanted: Sequence[str]) -> list[str]:
+    """What the operators of a net read, and what is wanted of it, that nobody wrote before."""
+    known, unresolved = set(known), dict[str, None]()
+    for op in net.op:
+        unresolved.update((name, None) for name in op.input if name not in known)
+        known.update(op.output)
+    unresolved.update((name, None) for name in wanted if name not in known)
+    return list(unresolved)
 
 
 def _net_def(net: Any, what: str) -> caffe2_pb2.NetDef:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from caffe2.graph.shapes import infer_shapes
 from caffe2.ops.datatypes import DataType, data_type_of, dtype_of
 from caffe2.ops.declaration import Spec
-from caffe2.runtime.workspace import Blobs, FetchBlob
+from caffe2.runtime.workspace import current
 
 _log = logging.getLogger(__name__)
 
@@ -25,7 +26,8 @@ def InferShapesAndTypes(
     """The shape and the data type of every blob of which they are known before the nets run.
 
     nets             Nets or NetDefs, in the order in which they run
-    blob_dimensions  shapes of blobs; default: those of all tensors in the current workspace
+    blob_dimensions  shapes of blobs; default: those of all tensors in the current workspace.
+                     ValueError for a negative dimension
     nets_proto       no effect
     blob_types       data types of the blobs in `blob_dimensions`; default: FLOAT
 
@@ -37,7 +39,7 @@ def InferShapesAndTypes(
     else:
         types = {str(name): number for name, number in (blob_types or {}).items()}
         specs = {
-            str(name): Spec(tuple(shape), dtype_of(types.get(str(name), DataType.FLOAT)))
+            str(name): Spec(_dims(name, shape), dtype_of(types.get(str(name), DataType.FLOAT)))
             for name, shape in blob_dimensions.items()
         }
     for net in nets:
@@ -49,10 +51,18 @@ def InferShapesAndTypes(
     return shapes, {name: int(data_type_of(spec.dtype)) for name, spec in specs.items()}
 
 
+def _dims(name: Any, shape: Sequence[int]) -> tuple[int, ...]:
+    dims = tuple(operator.index(dim) for dim in shape)
+    if any(dim < 0 for dim in dims):
+        raise ValueError(f"blob '{name}' is given shape {dims}; no dimension can be negative")
+    return dims
+
+
 def _workspace_specs() -> dict[str, Spec]:
-    values = {name: FetchBlob(name) for name in Blobs()}
+    workspace = current()
+    found = {name: workspace.tensor_spec(name) for name in workspace.blobs()}
     return {
-        name: Spec(value.shape, value.dtype)
-        for name, value in values.items()
-        if isinstance(value, np.ndarray)
+        name: Spec(tuple(spec[0]), np.dtype(spec[1]))
+        for name, spec in found.items()
+        if spec is not None
     }

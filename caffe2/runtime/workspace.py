@@ -11,13 +11,12 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 from google.protobuf.message import Message
 
 from caffe2 import _native, ops
 from caffe2.proto import caffe2_pb2
 from caffe2.runtime.engine import new_workspace, set_threads
+from caffe2.runtime.feeding import feed
 from caffe2.runtime.predictor import Predictor
 
 __all__ = [
@@ -93,13 +92,20 @@ def StringifyNetName(name: Any) -> str:
 
 
 def _name(value: Any, what: str) -> str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bytes):
-        return value.decode()
     if type(value).__name__ in ("BlobReference", "ScopedBlobReference", "Net"):
-        return str(value)
-    raise TypeError(f"a {what} is named by a str, not by {type(value).__name__}: {value!r}")
+        value = str(value)
+    if isinstance(value, str) and value.isascii():
+        return value
+    if not isinstance(value, (str, bytes)):
+        raise TypeError(
+            f"a {what} is named by a str, not by {type(value).__name__}: {value!r:.200}"
+        )
+    try:
+        return value.decode() if isinstance(value, bytes) else value.encode().decode()
+    except UnicodeError:
+        raise ValueError(
+            f"the name of a {what} is UTF-8 text, which {value[:80]!a} is not"
+        ) from None
 
 
 def StringifyProto(obj: Any) -> bytes:
@@ -125,7 +131,11 @@ def GetNetName(net: Any) -> str:
 
 def SwitchWorkspace(name: str, create_if_missing: bool = False) -> None:
     """Makes `name` the current workspace.  RuntimeError when there is none and none is wanted."""
-    global _active, _current  # noqa: PLW0603 - the old API has one current workspace per process
+    global _active, _current
+    if not isinstance(name, str):
+        raise TypeError(
+            f"a workspace is named by a str, not by {type(name).__name__}: {name!r:.200}"
+        )
     with _lock:
         if name not in _workspaces and name != _DEFAULT:
             if not create_if_missing:
@@ -172,55 +182,19 @@ def ResetWorkspace(root_folder: str | None = None) -> bool:
 # ------------------------------------------------------------------- blobs
 
 
-_PLAIN_TYPES = frozenset(map(np.dtype, "?bhilqBHefd"))
-
-
 def FeedBlob(name: Any, arr: Any, device_option: Any = None) -> bool:
     """Writes a copy of `arr` to a blob, which is made where missing.
 
     arr: an array of bool, (u)int8, (u)int16, int32, int64, float16, float32, float64, str or bytes
     (str as UTF-8); a number or list (floats become float32, integers int64); a TensorProto; or a
-    str or bytes, which is kept as one string.  TypeError or EngineError for other element types.
+    str or bytes, which is kept as one string.  TypeError or EngineError for other element types,
+    ValueError for text that is no Unicode.
     """
     blob = StringifyBlobName(name)
-    if type(arr) is np.ndarray and arr.dtype in _PLAIN_TYPES and device_option is None:
-        current().feed(blob, arr)
-        return True
-    if isinstance(arr, str):
-        arr = arr.encode()
-    if isinstance(arr, bytes):
-        current().feed_text(blob, arr)
-        return True
-    if isinstance(arr, caffe2_pb2.TensorProto):
-        message = caffe2_pb2.BlobProto(name=blob, type="Tensor", tensor=arr)
-        current().deserialize(blob, message.SerializeToString())
-        return True
     if device_option is not None and device_option.device_type != caffe2_pb2.PROTO_CPU:
         _log.info("blob '%s' was fed for another device; it is kept on the CPU", blob)
-    array = _as_array(arr, blob)
-    if array.dtype.hasobject:
-        current().feed_strings(blob, array)
-    else:
-        current().feed(blob, array)
+    feed(current(), blob, arr)
     return True
-
-
-def _as_array(value: Any, blob: str) -> npt.NDArray[Any]:
-    array = np.asarray(value)
-    if not isinstance(value, (np.ndarray, np.generic)) and array.dtype == np.float64:
-        array = array.astype(np.float32)
-    if array.dtype.kind in "SU" or (array.dtype.hasobject and array.size):
-        items = [item.encode() if isinstance(item, str) else item for item in array.flat]
-        if all(isinstance(item, bytes) for item in items):
-            strings = np.empty(array.shape, dtype=object)
-            strings.reshape(-1)[:] = items
-            return strings
-    elif array.dtype.kind in "biuf":
-        return array.astype(array.dtype.newbyteorder("="), order="C", copy=False)
-    raise TypeError(
-        f"blob '{blob}' was fed {type(value).__name__} of element type {array.dtype}; "
-        "arrays of numbers, bool, str or bytes, a str or bytes are allowed"
-    )
 
 
 def FetchBlob(name: Any) -> Any:
@@ -268,7 +242,9 @@ def SerializeBlob(name: Any) -> bytes:
 
 
 def DeserializeBlob(name: Any, serialized: bytes) -> None:
-    """Writes what SerializeBlob gave to a blob."""
+    """Writes what SerializeBlob gave to a blob.  EngineError for other bytes."""
+    if not isinstance(serialized, bytes):
+        raise TypeError(f"a serialized blob is bytes, not {type(serialized).__name__}")
     current().deserialize(StringifyBlobName(name), serialized)
 
 
@@ -329,22 +305,35 @@ def CreateNet(net: Any, overwrite: bool = False, input_blobs: Sequence[Any] | No
     """Makes a net ready to run by its name.
 
     Returns True; EngineError when the net is malformed, when a blob that it reads does not exist
-    (those of `input_blobs` are made, empty), or when its name is taken and not to be overwritten.
+    (those of the list `input_blobs` are made, empty), or when its name is taken and not to be
+    overwritten.  Nothing in the workspace changes then.
     """
-    for blob in input_blobs or ():
-        CreateBlob(blob)
-    current().create_net(StringifyProto(net), _sites(net), overwrite)
+    if isinstance(input_blobs, (str, bytes)):
+        raise TypeError(f"input_blobs is a list of names, not one name: {input_blobs!r:.200}")
+    workspace, message = current(), StringifyProto(net)
+    wanted = dict.fromkeys(StringifyBlobName(blob) for blob in input_blobs or ())
+    made = [blob for blob in wanted if not workspace.has_blob(blob)]
+    for blob in made:
+        workspace.create_blob(blob)
+    try:
+        workspace.create_net(message, _sites(net), overwrite)
+    except BaseException:
+        for blob in made:
+            workspace.delete_blob(blob)
+        raise
     return True
 
 
 def RunNet(name: Any, num_iter: int = 1, allow_fail: bool = False) -> bool:
     """Runs a net that CreateNet made, `num_iter` times.
 
-    With allow_fail an error returns False instead of raising.
+    With allow_fail an error returns False instead of raising.  ValueError for a negative number.
     """
-    workspace, net = current(), StringifyNetName(name)
+    workspace, net, runs = current(), StringifyNetName(name), range(num_iter)
+    if num_iter < 0:
+        raise ValueError(f"num_iter is {num_iter}; a net runs 0 times or more")
     try:
-        for _ in range(num_iter):
+        for _ in runs:
             workspace.run_net(net)
     except _native.EngineError:
         if not allow_fail:
@@ -377,17 +366,30 @@ def GlobalInit(args: Sequence[str | bytes]) -> None:
     """Takes the command line flags of the old API: `["caffe2", "--flag=value", ...]`.
 
     --caffe2_omp_num_threads=N sets the number of threads (0: all cores).  Other flags of the old
-    API are noted (logging, level info) and have no effect.  ValueError for a flag without `--`
-    or a number of threads that is none.
+    API are noted (logging, level info) and have no effect.  TypeError for what is no list of str;
+    ValueError for a flag without `--` or a number of threads that is none.
     """
+    if isinstance(args, (str, bytes)):
+        raise TypeError(f"flags are a list, the name of the program first, not {args!r:.200}")
     for item in list(args)[1:]:
-        flag = item.decode() if isinstance(item, bytes) else item
+        flag = _flag(item)
         if not flag.startswith("--"):
             raise ValueError(f"flags look like --name=value; found '{flag}'")
         name, _, value = flag[2:].partition("=")
         if name == "caffe2_omp_num_threads":
-            if not value.isdecimal():
-                raise ValueError(f"--{name} needs a number of threads, not '{value}'")
+            if not value.isdecimal() or len(value) > 20:
+                raise ValueError(f"--{name} needs a number of threads, not '{value:.80}'")
             set_threads(int(value))
         else:
             _log.info("flag --%s has no effect", name)
+
+
+def _flag(item: Any) -> str:
+    if isinstance(item, str):
+        return item
+    if not isinstance(item, bytes):
+        raise TypeError(f"a flag is a str, not {type(item).__name__}: {item!r:.200}")
+    try:
+        return item.decode()
+    except UnicodeDecodeError:
+        raise ValueError(f"a flag is UTF-8 text, which {item[:80]!r} is not") from None

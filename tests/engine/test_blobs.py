@@ -61,10 +61,38 @@ def test_what_is_no_tensor_is_refused_and_changes_nothing(value):
     np.testing.assert_array_equal(workspace.FetchBlob("x"), np.float32([1]))
 
 
+@pytest.mark.skipif(np.dtype(np.longdouble).itemsize == 8, reason="no longer floats here")
+def test_longer_floats_than_tensors_have_are_refused():
+    with pytest.raises(TypeError, match="blob 'x' was fed ndarray of element type float"):
+        workspace.FeedBlob("x", np.zeros(2, np.longdouble))
+
+
 def test_element_types_without_tensor_are_named():
     with pytest.raises(RuntimeError, match="allowed are bool, int8"):
         workspace.FeedBlob("x", np.zeros(2, np.uint64))
     assert not workspace.HasBlob("x")
+
+
+@pytest.mark.parametrize("value", ["a\udcff", np.array(["b\udcff"]), ["c", "d\udcff"]])
+def test_text_that_is_no_unicode_is_refused(value):
+    with pytest.raises(ValueError, match=r"blob 'x' was fed text that is no Unicode: '\w\\udcff'"):
+        workspace.FeedBlob("x", value)
+    assert not workspace.HasBlob("x")
+
+
+@pytest.mark.parametrize("name", ["a\udcff", b"\xff"])
+def test_names_that_are_no_unicode_are_refused(name):
+    for use in (workspace.HasBlob, workspace.FetchBlob, workspace.CreateBlob):
+        with pytest.raises(
+            ValueError, match=r"the name of a blob is UTF-8 text, which b?'.*' is not"
+        ):
+            use(name)
+    with pytest.raises(ValueError, match="the name of a net is UTF-8 text"):
+        workspace.RunNet(name)
+    with pytest.raises(TypeError, match="a blob is named by a str, not by int: 3"):
+        workspace.HasBlob(3)
+    workspace.FeedBlob("été".encode(), np.float32([1]))
+    assert workspace.HasBlob("été")
 
 
 def test_arrays_of_strings():
@@ -143,6 +171,8 @@ def test_serialized_blobs():
     with pytest.raises(RuntimeError):
         workspace.DeserializeBlob("y", data[:-1])
     np.testing.assert_array_equal(workspace.FetchBlob("y"), array)
+    with pytest.raises(TypeError, match="a serialized blob is bytes, not str"):
+        workspace.DeserializeBlob("y", "text")
     liar = caffe2_pb2.BlobProto(type="Tensor")
     liar.tensor.dims.extend([1 << 40])
     liar.tensor.float_data.extend([1, 2])
@@ -169,6 +199,9 @@ def test_workspaces_are_apart():
     assert workspace.Workspaces() == ["default", "other"]
     with pytest.raises(RuntimeError, match="no workspace 'missing'"):
         workspace.SwitchWorkspace("missing")
+    with pytest.raises(TypeError, match="a workspace is named by a str, not by int: 3"):
+        workspace.SwitchWorkspace(3, True)
+    assert workspace.Workspaces() == ["default", "other"]
     workspace.SwitchWorkspace("other")
     workspace.ResetWorkspace()
     workspace.SwitchWorkspace("default")

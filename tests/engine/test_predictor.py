@@ -55,8 +55,45 @@ def test_inputs_that_the_init_net_fills_too(nets):
     init.op.extend(filled.Proto().op)
     predictor = workspace.Predictor(init, predict)
     x = np.float32([[1, -1]])
-    for inputs in ([x], {"x": x}):
+    for inputs in ([x], {"x": x}, []):  # x stays
         np.testing.assert_allclose(predictor.run(inputs)[0], x @ W.T + B)
+    with pytest.raises(ValueError, match="inputs given: 2; this net takes: a list of one, or by"):
+        predictor.run([x, W])
+    np.testing.assert_allclose(predictor.run([x])[0], x @ W.T + B)
+
+
+def test_an_array_in_place_of_a_list_changes_nothing(nets):
+    """As many rows as there are inputs and parameters: they are not taken for these."""
+    predictor = workspace.Predictor(*nets)
+    x = np.float32([[1, -1]])
+    batch = np.ones((3, 3, 2), np.float32)
+    for wrong in (batch, batch[:1], b"abc", "x", bytearray(3), np.float32(1)):
+        with pytest.raises(TypeError, match=r"not one \w+; for one input x, write run\(\[x\]\)"):
+            predictor.run(wrong)
+    with pytest.raises(ValueError, match="inputs given: 3; this net takes: x"):
+        predictor.run(list(batch))
+    np.testing.assert_allclose(predictor.run([x])[0], x @ W.T + B)
+
+
+def test_parameters_are_replaced_by_name_for_good(nets):
+    predictor = workspace.Predictor(*nets)
+    x = np.float32([[1, -1]])
+    np.testing.assert_allclose(predictor.run({"x": x, "w": 2 * W})[0], 2 * x @ W.T + B)
+    np.testing.assert_allclose(predictor.run([x])[0], 2 * x @ W.T + B)
+
+
+def test_an_input_that_is_declared_twice_is_given_once(nets):
+    nets[1].external_input.append("x")
+    predictor = workspace.Predictor(*nets)
+    assert predictor.inputs == ["x", "w", "b"] and predictor.needed == ["x"]
+    np.testing.assert_array_equal(predictor.run([np.zeros((1, 2), np.float32)]), [[B]])
+
+
+def test_values_are_what_can_be_fed(nets):
+    predictor = workspace.Predictor(*nets)
+    np.testing.assert_allclose(predictor.run([[[1, 2.0]]])[0], np.float32([[1, 2]]) @ W.T + B)
+    with pytest.raises(TypeError, match="blob 'x' was fed ndarray of element type complex128"):
+        predictor.run([np.zeros((1, 2), complex)])
 
 
 def test_serialized_nets_work_and_stay_as_they_are(nets):
@@ -82,8 +119,18 @@ def test_what_does_not_fit_together_is_said_at_the_start(nets):
     undeclared.op[0].input[0] = "1"
     with pytest.raises(ValueError, match=r"nothing provides: 1; its inputs are x, init_net fills"):
         workspace.Predictor(init, undeclared)
-    with pytest.raises(RuntimeError, match=r"'x' \(operator 0, FC"):
+    with pytest.raises(
+        ValueError, match=r"init_net reads .*before: x, w, b. Were the two nets swap"
+    ):
         workspace.Predictor(predict, init)
+    undeclared.external_output[:] = ["z"]
+    with pytest.raises(ValueError, match=r"nothing provides: 1, z; "):
+        workspace.Predictor(init, undeclared)
+    fails = caffe2_pb2.NetDef()  # it would end in another error if it ran
+    fails.CopyFrom(init)
+    fails.op[0].arg[0].ints[0] = -1
+    with pytest.raises(ValueError, match=r"nothing provides: 1, z; "):
+        workspace.Predictor(fails, undeclared)
     with pytest.raises(ValueError, match="no serialized NetDef"):
         workspace.Predictor(init.SerializeToString()[:-3], predict)
     with pytest.raises(ValueError, match="holds no operators"):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from caffe2.graph import files
+from caffe2.graph.errors import UsageError
 from caffe2.proto import caffe2_pb2
 from caffe2.python import core, utils
 
@@ -130,3 +131,12 @@ def test_channels_are_moved():
     assert utils.NCHW2NHWC(x)[1, 2, 3, 0] == x[1, 0, 2, 3]
     with pytest.raises(ValueError, match="at least one spatial axis"):
         utils.NCHW2NHWC(np.zeros((2, 3)))
+
+
+@pytest.mark.parametrize("content", [b"", b"\n\x04name"])
+@pytest.mark.parametrize("name", ["net.pb", "net.pbtxt"])
+def test_a_file_without_operators_is_no_net(tmp_path, name, content):
+    path = tmp_path / name
+    path.write_bytes(b'name: "name"' if content and "txt" in name else content)
+    with pytest.raises(UsageError, match=rf"{name} holds no NetDef with operators: an empty or"):
+        files.load_net(path)
