@@ -57,7 +57,8 @@ DataType data_type(nb::dlpack::dtype dtype) {
     if (type_size(type) == 0 || type == DataType::kByte || type == DataType::kString) continue;
     if (dlpack_type(type) == dtype) return type;
   }
-  fail(Code::kInvalidArgument, "arrays of this element type cannot become tensors; allowed are "
+  fail(Code::kInvalidArgument,
+       "arrays of this element type cannot become tensors; allowed are "
        "bool, int8, int16, int32, int64, uint8, uint16, float16, float32, float64");
 }
 

@@ -81,8 +81,7 @@ class PythonBackgroundPlan : public BackgroundPlan {
 
 void bind_error(nb::module_& m) {
   static PyObject* type = PyErr_NewExceptionWithDoc(
-      "caffe2._native.EngineError",
-      "An error of the engine, and where it happened.",
+      "caffe2._native.EngineError", "An error of the engine, and where it happened.",
       PyExc_RuntimeError, nullptr);
   m.attr("EngineError") = nb::borrow(type);
   nb::register_exception_translator([](const std::exception_ptr& pointer, void*) {
@@ -154,7 +153,8 @@ void bind_workspace(nb::module_& m) {
       .def("create_blob", [](Workspace& w, const std::string& n) { w.create_blob(n); })
       .def("reset_blob", [](Workspace& w, const std::string& n) { w.get_blob(n)->clear(); })
       .def("delete_blob", [](Workspace& w, const std::string& n) { return w.remove_blob(n); })
-      .def("blob_kind", [](Workspace& w, const std::string& n) { return w.get_blob(n)->get().kind(); })
+      .def("blob_kind",
+           [](Workspace& w, const std::string& n) { return w.get_blob(n)->get().kind(); })
       .def("reset", &Workspace::reset)
       .def("feed", feed_array, nb::arg("name"), nb::arg("value"))
       .def("feed_text",
@@ -193,17 +193,15 @@ void bind_workspace(nb::module_& m) {
       .def(
           "run_operator",
           [](Workspace& w, const nb::bytes& def, std::string site) {
-            Calls::instance().run([&] {
-              w.run_operator_once(parse<OperatorDef>(view(def)), std::move(site));
-            });
+            Calls::instance().run(
+                [&] { w.run_operator_once(parse<OperatorDef>(view(def)), std::move(site)); });
           },
           nb::arg("op_def"), nb::arg("site") = "")
       .def(
           "create_net",
           [](Workspace& w, const nb::bytes& def, std::vector<std::string> sites, bool overwrite) {
-            Calls::instance().run([&] {
-              w.create_net(parse<NetDef>(view(def)), std::move(sites), overwrite);
-            });
+            Calls::instance().run(
+                [&] { w.create_net(parse<NetDef>(view(def)), std::move(sites), overwrite); });
           },
           nb::arg("net_def"), nb::arg("sites") = std::vector<std::string>(),
           nb::arg("overwrite") = false)
@@ -216,9 +214,8 @@ void bind_workspace(nb::module_& m) {
       .def(
           "run_net_once",
           [](Workspace& w, const nb::bytes& def, std::vector<std::string> sites) {
-            Calls::instance().run([&] {
-              w.run_net_once(parse<NetDef>(view(def)), std::move(sites));
-            });
+            Calls::instance().run(
+                [&] { w.run_net_once(parse<NetDef>(view(def)), std::move(sites)); });
           },
           nb::arg("net_def"), nb::arg("sites") = std::vector<std::string>())
       .def(
@@ -242,8 +239,7 @@ void bind_plans(nb::module_& m) {
           "__init__",
           [](PythonBackgroundPlan* self, Workspace& workspace, const nb::bytes& def,
              PlanSites sites) {
-            new (self)
-                PythonBackgroundPlan(workspace, parse<PlanDef>(view(def)), std::move(sites));
+            new (self) PythonBackgroundPlan(workspace, parse<PlanDef>(view(def)), std::move(sites));
           },
           nb::arg("workspace"), nb::arg("plan_def"), nb::arg("sites") = PlanSites(),
           nb::keep_alive<1, 2>())
@@ -268,9 +264,8 @@ NB_MODULE(_native, m) {
     for (int i = 0; i < kOperatorSchemaCount; i++) names.emplace_back(kOperatorSchemas[i].name);
     return names;
   });
-  m.def("registered_kernels", [](const std::string& type) {
-    return KernelRegistry::builtin().describe(type);
-  });
+  m.def("registered_kernels",
+        [](const std::string& type) { return KernelRegistry::builtin().describe(type); });
   m.def("instruction_sets", [] {
     std::vector<std::string> names;
     for (kernels::Isa isa : {kernels::Isa::kGeneric, kernels::Isa::kSse4, kernels::Isa::kAvx2,

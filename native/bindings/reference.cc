@@ -37,9 +37,8 @@ class ReferenceOperator : public Operator {
     nb::list arrays;
     for (int i = 0; i < inputs(); i++) arrays.append(to_array(input(i)));
     const RandomStream stream = next_random_stream();
-    const nb::object result =
-        (*callable_)(nb::bytes(def_bytes_.data(), def_bytes_.size()), arrays,
-                     nb::make_tuple(stream.seed, stream.op, stream.run));
+    const nb::object result = (*callable_)(nb::bytes(def_bytes_.data(), def_bytes_.size()), arrays,
+                                           nb::make_tuple(stream.seed, stream.op, stream.run));
     std::vector<Tensor> found;
     for (nb::handle item : result) {
       const bool strings = nb::cast<std::string>(item.attr("dtype").attr("kind")) == "O";

@@ -17,11 +17,12 @@ size_t rounded(size_t bytes) {
 
 void* Allocator::allocate(size_t bytes) {
   const int64_t call = ++calls_;
-  if (bytes > SIZE_MAX / 2) fail(Code::kOutOfMemory, "a request for ", bytes, " bytes is too large");
+  if (bytes > SIZE_MAX / 2)
+    fail(Code::kOutOfMemory, "a request for ", bytes, " bytes is too large");
   const size_t n = rounded(bytes);
   if (call == fail_at_) {
-    fail(Code::kOutOfMemory, "allocating ", bytes, " bytes failed (a failure asked for at call ", call,
-         ")");
+    fail(Code::kOutOfMemory, "allocating ", bytes, " bytes failed (a failure asked for at call ",
+         call, ")");
   }
   size_t now = used_.fetch_add(n) + n;
   if (over_limit() && reclaim_) {

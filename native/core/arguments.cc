@@ -28,8 +28,9 @@ int64_t Arguments::integer(std::string_view name) const {
 
 int Arguments::int32(std::string_view name) const {
   const int64_t value = integer(name);
-  CAFFE2_ENFORCE(value >= std::numeric_limits<int>::min() && value <= std::numeric_limits<int>::max(),
-                 "argument '", name, "' = ", value, " does not fit in 32 bits");
+  CAFFE2_ENFORCE(
+      value >= std::numeric_limits<int>::min() && value <= std::numeric_limits<int>::max(),
+      "argument '", name, "' = ", value, " does not fit in 32 bits");
   return static_cast<int>(value);
 }
 

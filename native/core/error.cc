@@ -41,8 +41,7 @@ std::string compose(const std::string& text, const ErrorLocation& where) {
 
 }  // namespace
 
-Error::Error(Code code, std::string text, ErrorLocation location,
-             std::shared_ptr<const void> cause)
+Error::Error(Code code, std::string text, ErrorLocation location, std::shared_ptr<const void> cause)
     : std::runtime_error(compose(text, location)),
       code_(code),
       text_(std::move(text)),

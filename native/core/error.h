@@ -61,8 +61,8 @@ template <class... Parts>
 }
 
 // A macro, so that the text is put together only when the condition is false.
-#define CAFFE2_ENFORCE(condition, ...)                                        \
-  do {                                                                        \
+#define CAFFE2_ENFORCE(condition, ...)                                               \
+  do {                                                                               \
     if (!(condition)) ::caffe2::fail(::caffe2::Code::kInvalidArgument, __VA_ARGS__); \
   } while (false)
 

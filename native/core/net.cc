@@ -118,8 +118,8 @@ CompiledNet::CompiledNet(NetDef def, std::vector<std::string> sites, Workspace& 
   for (int i = 0; i < size(); i++) {
     annotated(i, [&] {
       const OperatorDef& op = def_.op[i];
-      const OperatorContext context{op, *schemas[i], workspace_.engine(), workspace_, i,
-                                    seed_of(def_, op, seed)};
+      const OperatorContext context{op,         *schemas[i], workspace_.engine(),
+                                    workspace_, i,           seed_of(def_, op, seed)};
       operators_.push_back(make_operator(context, device_of(def_, op), workspace_));
     });
   }
@@ -149,11 +149,10 @@ void CompiledNet::run(RunContext& context) {
     check_inputs();
     bind();
   }
-  const Steps steps{size(),
-                    [this](int i, RunContext& inner) {
-                      annotated(i, [&] { operators_[i]->execute(inner); });
-                    },
-                    [this](int i) { return operators_[i]->may_block(); }};
+  const Steps steps{
+      size(),
+      [this](int i, RunContext& inner) { annotated(i, [&] { operators_[i]->execute(inner); }); },
+      [this](int i) { return operators_[i]->may_block(); }};
   if (graph_) {
     run_parallel(steps, *graph_, workspace_.engine().pool(), context);
   } else {

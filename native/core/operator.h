@@ -21,8 +21,8 @@ struct OperatorContext {
   const OperatorSchema& schema;
   Engine& engine;
   Workspace& workspace;  // for operators that run nets
-  int position = 0;   // in its net
-  uint64_t seed = 0;  // of random operators
+  int position = 0;      // in its net
+  uint64_t seed = 0;     // of random operators
 };
 
 // Names one stream of a counter-based generator: same values in any order, on any thread.
@@ -99,8 +99,8 @@ class Operator {
   const std::vector<std::shared_ptr<Blob>>& input_blobs() const { return inputs_; }
   const std::vector<std::shared_ptr<Blob>>& output_blobs() const { return outputs_; }
 
-  std::string describe() const;              // "Operator 3 (FC)"
-  std::string describe_input(int i) const;   // "input 1 (W) 'conv1_w'"
+  std::string describe() const;             // "Operator 3 (FC)"
+  std::string describe_input(int i) const;  // "input 1 (W) 'conv1_w'"
   std::string describe_output(int i) const;
 
  private:

@@ -18,9 +18,9 @@ class BlobsQueue : public Object {
  public:
   using Record = std::vector<BlobValue>;
   // Returns when ready(), which is called with the lock held; or raises.
-  using Wait = std::function<void(std::condition_variable& changed,
-                                  std::unique_lock<std::mutex>& lock,
-                                  const std::function<bool()>& ready)>;
+  using Wait =
+      std::function<void(std::condition_variable& changed, std::unique_lock<std::mutex>& lock,
+                         const std::function<bool()>& ready)>;
 
   // fields: names of the blobs of a record, for error texts; may be empty.
   BlobsQueue(int capacity, int num_blobs, std::vector<std::string> fields)

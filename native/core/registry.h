@@ -35,19 +35,19 @@ void register_generated_kernels(KernelRegistry& registry);
 
 // One line per operator in a file of native/operators; native/generate.py collects the names.
 // REGISTER_CPU_OPERATOR(Relu, ReluOperator) or, with an engine, ..._WITH_ENGINE(Conv, IM2COL, ...).
-#define CAFFE2_FACTORY(...)                                                          \
+#define CAFFE2_FACTORY(...)                                                             \
   [](const ::caffe2::OperatorContext& context) -> std::unique_ptr<::caffe2::Operator> { \
-    return std::make_unique<__VA_ARGS__>(context);                                   \
+    return std::make_unique<__VA_ARGS__>(context);                                      \
   }
-#define REGISTER_CPU_OPERATOR(name, ...)                                                     \
-  void caffe2_register_cpu_##name(::caffe2::KernelRegistry& registry);                       \
-  void caffe2_register_cpu_##name(::caffe2::KernelRegistry& registry) {                      \
-    registry.add(#name, ::caffe2::Device::kCPU, "", CAFFE2_FACTORY(__VA_ARGS__));            \
+#define REGISTER_CPU_OPERATOR(name, ...)                                          \
+  void caffe2_register_cpu_##name(::caffe2::KernelRegistry& registry);            \
+  void caffe2_register_cpu_##name(::caffe2::KernelRegistry& registry) {           \
+    registry.add(#name, ::caffe2::Device::kCPU, "", CAFFE2_FACTORY(__VA_ARGS__)); \
   }
-#define REGISTER_CPU_OPERATOR_WITH_ENGINE(name, engine, ...)                                 \
-  void caffe2_register_cpu_##name##_##engine(::caffe2::KernelRegistry& registry);            \
-  void caffe2_register_cpu_##name##_##engine(::caffe2::KernelRegistry& registry) {           \
-    registry.add(#name, ::caffe2::Device::kCPU, #engine, CAFFE2_FACTORY(__VA_ARGS__));       \
+#define REGISTER_CPU_OPERATOR_WITH_ENGINE(name, engine, ...)                           \
+  void caffe2_register_cpu_##name##_##engine(::caffe2::KernelRegistry& registry);      \
+  void caffe2_register_cpu_##name##_##engine(::caffe2::KernelRegistry& registry) {     \
+    registry.add(#name, ::caffe2::Device::kCPU, #engine, CAFFE2_FACTORY(__VA_ARGS__)); \
   }
 
 }  // namespace caffe2

@@ -22,9 +22,11 @@ bool is_utf8(std::string_view text) {
   const auto* p = reinterpret_cast<const unsigned char*>(text.data());
   const unsigned char* end = p + text.size();
   while (p < end) {
-    const int extra = *p < 0x80 ? 0 : *p >= 0xc2 && *p < 0xe0 ? 1 : *p >= 0xe0 && *p < 0xf0 ? 2
-                      : *p >= 0xf0 && *p < 0xf5               ? 3
-                                                              : -1;
+    const int extra = *p < 0x80                 ? 0
+                      : *p >= 0xc2 && *p < 0xe0 ? 1
+                      : *p >= 0xe0 && *p < 0xf0 ? 2
+                      : *p >= 0xf0 && *p < 0xf5 ? 3
+                                                : -1;
     if (extra < 0 || end - p <= extra) return false;
     // The second byte excludes longer forms than needed, surrogates and what is beyond U+10FFFF.
     if ((*p == 0xe0 && p[1] < 0xa0) || (*p == 0xed && p[1] >= 0xa0) ||
@@ -71,9 +73,9 @@ uint32_t OperatorSchema::type_mask(int i) const {
 
 const OperatorSchema* find_schema(std::string_view type) {
   const OperatorSchema* end = kOperatorSchemas + kOperatorSchemaCount;
-  const OperatorSchema* it =
-      std::lower_bound(kOperatorSchemas, end, type,
-                       [](const OperatorSchema& s, std::string_view name) { return s.name < name; });
+  const OperatorSchema* it = std::lower_bound(
+      kOperatorSchemas, end, type,
+      [](const OperatorSchema& s, std::string_view name) { return s.name < name; });
   return it != end && type == it->name ? it : nullptr;
 }
 
@@ -92,8 +94,8 @@ std::string count_text(int min, int max) {
 }
 
 void verify_count(const char* what, int given, int min, int max) {
-  CAFFE2_ENFORCE(given >= min && given <= max, "it has ", given, " ", what, "(s); allowed: ",
-                 count_text(min, max));
+  CAFFE2_ENFORCE(given >= min && given <= max, "it has ", given, " ", what,
+                 "(s); allowed: ", count_text(min, max));
 }
 
 // A pair of two names that stand for many goes on: (1, 0) is also (2, 1), (3, 2), ...

@@ -104,10 +104,10 @@ Tensor from_proto(const TensorProto& proto, Engine& engine) {
   for (const int64_t dim : proto.dims) shape.append(dim);
   const auto type = static_cast<DataType>(proto.data_type.value_or(1));
   // Checked before the allocation: a short file must not ask for much memory.
-  const int64_t most = static_cast<int64_t>(
-      proto.float_data.size() + proto.double_data.size() + proto.int32_data.size() +
-      proto.int64_data.size() + proto.string_data.size() +
-      (proto.byte_data ? proto.byte_data->size() : 0));
+  const int64_t most = static_cast<int64_t>(proto.float_data.size() + proto.double_data.size() +
+                                            proto.int32_data.size() + proto.int64_data.size() +
+                                            proto.string_data.size() +
+                                            (proto.byte_data ? proto.byte_data->size() : 0));
   CAFFE2_ENFORCE(shape.size() <= most, "a saved tensor of shape ", shape.text(), " holds only ",
                  most, " values");
   Tensor tensor(engine.allocator(), shape, type);
@@ -144,8 +144,8 @@ Tensor from_proto(const TensorProto& proto, Engine& engine) {
       break;
     case DataType::kString:
       CAFFE2_ENFORCE(static_cast<int64_t>(proto.string_data.size()) == tensor.size(),
-                     "a saved tensor of shape ", shape.text(), " holds ",
-                     proto.string_data.size(), " strings");
+                     "a saved tensor of shape ", shape.text(), " holds ", proto.string_data.size(),
+                     " strings");
       std::copy(proto.string_data.begin(), proto.string_data.end(),
                 tensor.mutable_data<std::string>());
       break;

@@ -12,7 +12,8 @@ class ThreadPool {
  public:
   using Task = void (*)(void* context, int block);  // must not throw
 
-  // threads: the caller included; 0 takes what the machine has. None is started before it is needed.
+  // threads: the caller included; 0 takes what the machine has. None is started before it is
+  // needed.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;

@@ -86,7 +86,8 @@ class WeightedSumOperator : public Operator {
   }
 };
 
-// Inputs dY, X0, weight0, X1, weight1, ...; outputs dX0, dX1, ... and, with grad_on_w, dweight0, ...
+// Inputs dY, X0, weight0, X1, weight1, ...; outputs dX0, dX1, ... and, with grad_on_w, dweight0,
+// ...
 class WeightedSumGradientOperator : public Operator {
  public:
   explicit WeightedSumGradientOperator(const OperatorContext& context)
@@ -207,8 +208,7 @@ void dispatch(DataType type, const F& f) {
 
 class CastOperator : public Operator {
  public:
-  explicit CastOperator(const OperatorContext& context)
-      : Operator(context), to_(target(args())) {}
+  explicit CastOperator(const OperatorContext& context) : Operator(context), to_(target(args())) {}
 
  protected:
   void run() override {

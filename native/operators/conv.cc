@@ -73,7 +73,8 @@ class ConvBase : public Operator {
 
   void require_bias(int i, const ConvShape& s) const {
     CAFFE2_ENFORCE(input(i).size() == s.k, describe_input(i), " has shape ",
-                   input(i).shape().text(), "; ", s.k, " values are needed, one per output channel");
+                   input(i).shape().text(), "; ", s.k,
+                   " values are needed, one per output channel");
   }
 
   bool channels_last() const { return window_.channels_last(); }
@@ -115,8 +116,8 @@ class ConvOperator : public ConvBase {
     if (y.size() == 0) return;
     const ConvAlgorithm chosen = algorithm(s, ConvPass::kForward);
     const float* packed = packed_weights(s, chosen);
-    void* work = scratch(
-        kernels().conv_scratch_bytes(s, ConvPass::kForward, chosen, parallel().threads));
+    void* work =
+        scratch(kernels().conv_scratch_bytes(s, ConvPass::kForward, chosen, parallel().threads));
     const float* bias = has_input(2) ? input(2).data<float>() : nullptr;
     const int64_t plane = size[0] * size[1];
     float* first = channels_last() ? buffer(s.n * s.k * plane) : nullptr;

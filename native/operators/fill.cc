@@ -120,8 +120,7 @@ class ConstantFillOperator : public FillBase {
   // Without dtype an integer value makes an int64 tensor, everything else a float one.
   DataType target() const {
     if (args().has("dtype")) return static_cast<DataType>(args().integer("dtype"));
-    CAFFE2_ENFORCE(!value_ || !value_->s,
-                   "argument 'value' is text; that needs dtype=4 (STRING)");
+    CAFFE2_ENFORCE(!value_ || !value_->s, "argument 'value' is text; that needs dtype=4 (STRING)");
     return value_ && value_->i && !value_->f ? DataType::kInt64 : DataType::kFloat;
   }
 
@@ -251,8 +250,8 @@ class UniformBase : public RandomFill {
 
  private:
   T single(int i) const {
-    CAFFE2_ENFORCE(input(i).size() == 1, describe_input(i), " has shape ",
-                   input(i).shape().text(), "; one value is needed");
+    CAFFE2_ENFORCE(input(i).size() == 1, describe_input(i), " has shape ", input(i).shape().text(),
+                   "; one value is needed");
     return input(i).data<T>()[0];
   }
 };

@@ -54,8 +54,7 @@ class LearningRateOperator : public Operator {
   static double cosine(double i, double low, double high, double period, double t_mult,
                        double shrink) {
     const auto start = [&](double cycle) {
-      return t_mult == 1 ? cycle * period
-                         : period * (std::pow(t_mult, cycle) - 1) / (t_mult - 1);
+      return t_mult == 1 ? cycle * period : period * (std::pow(t_mult, cycle) - 1) / (t_mult - 1);
     };
     double cycle = std::floor(i / period);
     if (t_mult != 1) {

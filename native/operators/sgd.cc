@@ -84,8 +84,7 @@ class MomentumSGDOperator : public Operator {
     }
     Tensor& step = output(0, gradient.shape(), DataType::kFloat);
     Tensor& new_buffer = output(1, buffer.shape(), DataType::kFloat);
-    Tensor* new_parameter =
-        parameter ? &output(2, parameter->shape(), DataType::kFloat) : nullptr;
+    Tensor* new_parameter = parameter ? &output(2, parameter->shape(), DataType::kFloat) : nullptr;
     new_buffer.copy_from(buffer);
     if (parameter) new_parameter->copy_from(*parameter);
     kernels().momentum_sgd(gradient.size(), lr, momentum_, nesterov_, gradient.data<float>(),

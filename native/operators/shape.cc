@@ -39,7 +39,8 @@ class ResizeLikeOperator : public Operator {
   }
 };
 
-// The new shape comes from the argument or from input 1; 0 keeps a dimension, -1 takes what is left.
+// The new shape comes from the argument or from input 1; 0 keeps a dimension, -1 takes what is
+// left.
 class ReshapeOperator : public Operator {
  public:
   explicit ReshapeOperator(const OperatorContext& context)

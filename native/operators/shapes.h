@@ -19,8 +19,8 @@ inline void require_same_shape(const std::string& what_a, const Tensor& a,
                  " has ", b.shape().text(), "; they must be the same");
 }
 
-inline void require_same_size(const std::string& what_a, const Tensor& a,
-                              const std::string& what_b, const Tensor& b) {
+inline void require_same_size(const std::string& what_a, const Tensor& a, const std::string& what_b,
+                              const Tensor& b) {
   CAFFE2_ENFORCE(a.size() == b.size(), what_a, " has shape ", a.shape().text(), " but ", what_b,
                  " has ", b.shape().text(), "; they must hold equally many values");
 }

@@ -67,8 +67,8 @@ Window WindowArguments::resolve(int rank, const int64_t* sizes, const std::strin
   const int dims = rank - 2;
   const auto require_count = [&](const Values& given, const char* name, int wanted) {
     const int n = static_cast<int>(given.values.size());
-    CAFFE2_ENFORCE(given.for_all || n == wanted, what, " has ", dims, " spatial dimension(s), so ", wanted,
-                   " values of ", name, " are needed; ", n, " are given");
+    CAFFE2_ENFORCE(given.for_all || n == wanted, what, " has ", dims, " spatial dimension(s), so ",
+                   wanted, " values of ", name, " are needed; ", n, " are given");
   };
   CAFFE2_ENFORCE(dims > 0 || global_, what, " has no spatial axis");
   if (!global_) require_count(kernel_, "kernel", dims);

@@ -13,7 +13,7 @@ struct Window {
   int64_t kernel[2], stride[2], dilation[2];
   int64_t pad_begin[2], pad_end[2];
   int64_t reach_end[2];  // pad_end, more where the output size was rounded up
-  int64_t out[2];  // output size
+  int64_t out[2];        // output size
 };
 
 class WindowArguments {

@@ -94,8 +94,8 @@ TEST_CASE("the pool runs every block once, nested and from several threads") {
           100,
           [](void* context, int i) {
             Job& j = *static_cast<Job*>(context);
-            j.pool->run(2, [](void* c, int) { ++*static_cast<std::atomic<int>*>(c); },
-                        &j.counts[i]);
+            j.pool->run(
+                2, [](void* c, int) { ++*static_cast<std::atomic<int>*>(c); }, &j.counts[i]);
           },
           &job);
       for (const auto& count : job.counts) CHECK(count == 2);

@@ -1,4 +1,6 @@
 // The executors: order, overlap, errors, cancellation; and nets that give the same bits on both.
+#include "core/executor.h"
+
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -11,7 +13,6 @@
 #include <thread>
 #include <vector>
 
-#include "core/executor.h"
 #include "core/workspace.h"
 
 using namespace caffe2;
@@ -43,8 +44,9 @@ NetDef chain(int n) {
 
 struct Runner {
   explicit Runner(int threads) : pool(threads) {}
-  void run(const NetDef& net, std::function<void(int, RunContext&)> execute,
-           std::function<bool(int)> may_block = [](int) { return false; }) {
+  void run(
+      const NetDef& net, std::function<void(int, RunContext&)> execute,
+      std::function<bool(int)> may_block = [](int) { return false; }) {
     const DependencyGraph graph(net);
     Cancellation cancellation(hooks);
     RunContext context{cancellation};
@@ -76,8 +78,8 @@ class Meeting {
 
 TEST_CASE("dependencies: read after write, write after read, write after write, control inputs") {
   NetDef net;
-  net.op = {op("A", {}, {"x"}), op("B", {"x"}, {"y"}), op("C", {"x"}, {"z"}), op("D", {}, {"x"}),
-            op("E", {"x", "x"}, {"x"}), op("F", {}, {"w"})};
+  net.op = {op("A", {}, {"x"}), op("B", {"x"}, {"y"}),      op("C", {"x"}, {"z"}),
+            op("D", {}, {"x"}), op("E", {"x", "x"}, {"x"}), op("F", {}, {"w"})};
   net.op[5].control_input = {"z"};
   const DependencyGraph graph(net);
   CHECK(graph.children[0] == std::vector<int>{1, 2, 3});
