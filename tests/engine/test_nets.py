@@ -21,7 +21,7 @@ def feed(**arrays):
 
 def test_a_net_is_created_once_and_run_often():
     feed(x=[-1, 2])
-    net = core.Net("net")
+    net = core.Net("called_once")
     net.Relu("x", "y")
     assert workspace.CreateNet(net) is True
     assert workspace.RunNet(net.Name()) is True
@@ -32,8 +32,15 @@ def test_a_net_is_created_once_and_run_often():
     with pytest.raises(RuntimeError, match="exists already"):
         workspace.CreateNet(net)
     workspace.CreateNet(net, overwrite=True)
-    with pytest.raises(RuntimeError, match=r"no net 'nett'.*Did you mean net"):
-        workspace.RunNet("nett")
+    with pytest.raises(RuntimeError, match=r"no net 'called_one'.*Did you mean called_once"):
+        workspace.RunNet("called_one")
+    feed(x=[3, -3])
+    workspace.RunNet(net, 0)
+    np.testing.assert_array_equal(workspace.FetchBlob("y"), [[5, 0, 1]])
+    with pytest.raises(ValueError, match="num_iter is -1; a net runs 0 times or more"):
+        workspace.RunNet(net, -1)
+    with pytest.raises(TypeError, match="'str' object cannot be interpreted as an integer"):
+        workspace.RunNet(net, "3")
 
 
 def test_errors_name_operator_blob_and_the_line_of_the_user():
@@ -52,9 +59,64 @@ def test_errors_name_operator_blob_and_the_line_of_the_user():
     assert "input 0 (X) 'x2' has shape (1, 3), 3 features from axis 1 on, but" in text
     assert "input 1 (W) 'w' has shape (1, 2), which takes 2" in text
     assert "test_nets.py:" in text
-    assert not workspace.HasBlob("y") or workspace.FetchBlob  # the net's outputs exist, unwritten
+    assert workspace.HasBlob("y")  # the net's outputs exist, unwritten
     with pytest.raises(RuntimeError, match="holds nothing"):
         workspace.FetchBlob("y")
+
+
+def test_input_blobs_are_made_for_a_net_that_is_made():
+    net = core.Net("with_inputs")
+    net.Relu("late", "y")
+    feed(there=[1])
+    with pytest.raises(TypeError, match="input_blobs is a list of names, not one name: 'late'"):
+        workspace.CreateNet(net, input_blobs="late")
+    net.Sum(["late", "nowhere"], "z")
+    with pytest.raises(RuntimeError, match="nowhere"):
+        workspace.CreateNet(net, input_blobs=["late", "there", "late"])
+    assert workspace.Blobs() == ["there"]
+    np.testing.assert_array_equal(workspace.FetchBlob("there"), [1])
+    workspace.CreateNet(net, input_blobs=["late", "nowhere", "there"])
+    feed(late=[-1, 1], nowhere=[5, 5])
+    workspace.RunNet(net)
+    np.testing.assert_array_equal(workspace.FetchBlob("z"), [4, 6])
+
+
+def test_shapes_of_what_the_workspace_holds():
+    feed(x=np.zeros((2, 3)), w=np.zeros((4, 3)), b=np.zeros(4))
+    workspace.FeedBlob("text", "no tensor")
+    workspace.FeedBlob("strings", np.array(["a", "b"]))
+    workspace.FeedBlob("i", np.zeros((0, 5), np.int64))
+    workspace.CreateBlob("empty")
+    net = core.Net("shapes")
+    net.FC(["x", "w", "b"], "y")
+    net.Relu("empty", "unknown")
+    shapes, types = workspace.InferShapesAndTypes([net])
+    assert shapes == {
+        "x": [2, 3], "w": [4, 3], "b": [4], "strings": [2], "i": [0, 5], "y": [2, 4]
+    }  # fmt: skip
+    assert types == {"x": 1, "w": 1, "b": 1, "strings": 4, "i": 10, "y": 1}
+    given = {"x": [7, 3], "w": [4, 3], "b": [4]}
+    assert workspace.InferShapesAndTypes([net], given)[0]["y"] == [7, 4]
+    with pytest.raises(ValueError, match=r"blob 'x' is given shape \(-2, 3\)"):
+        workspace.InferShapesAndTypes([net], {**given, "x": [-2, 3]})
+
+
+@pytest.mark.parametrize(
+    ("flags", "error", "text"),
+    [
+        (["x", "--caffe2_omp_num_threads=-1"], ValueError, "needs a number of threads, not '-1'"),
+        (["x", "--caffe2_omp_num_threads=99999999999999"], ValueError, r"0 \(all cores\) to 1024"),
+        (["x", "--caffe2_omp_num_threads=" + "9" * 5000], ValueError, "needs a number of threads"),
+        (["x", "--caffe2_omp_num_threads=1025"], ValueError, "1025 threads are asked for"),
+        (["x", b"--\xff"], ValueError, r"a flag is UTF-8 text, which b'--\\xff' is not"),
+        (["x", "-v"], ValueError, "flags look like --name=value; found '-v'"),
+        (["x", 3], TypeError, "a flag is a str, not int: 3"),
+        ("--caffe2", TypeError, "flags are a list, the name of the program first"),
+    ],
+)
+def test_flags_that_are_none(flags, error, text):
+    with pytest.raises(error, match=text):
+        workspace.GlobalInit(flags)
 
 
 def test_allow_fail_returns_false():

@@ -1,0 +1,175 @@
+"""The engine in processes that fork, end, and are interrupted while nets run.
+
+Each test is a process of its own, which must end by itself in the right way, and in silence.
+"""
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+BUILD = """
+import os, signal, sys, threading, time
+import numpy as np
+from caffe2.python import core, workspace
+from caffe2.runtime.engine import set_threads
+
+set_threads(4)
+workspace.FeedBlob("x", np.random.default_rng(0).random((200, 200), np.float32) * 0.01)
+
+def build(name, kind, length, *, body=False, chain=False):
+    net = core.Net(name)
+    net.Proto().type = kind
+    blob = "x"
+    for index in range(length):
+        target = f"{name}_{index % 5}"
+        if body:
+            net.Relu(["x"], [target], engine="REFERENCE")
+        else:
+            net.MatMul([blob, "x"], [target])
+        blob = target if chain else "x"
+    workspace.CreateNet(net)
+    return net
+"""
+# A process that hangs would hang for ever; one that ends needs seconds on a busy machine.
+HANGS = 120
+
+
+def ends(code, *arguments):
+    """The output of a process that has to end well and write no errors."""
+    done = subprocess.run(
+        [sys.executable, "-X", "faulthandler", "-c", BUILD + textwrap.dedent(code), *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=HANGS,
+    )
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    return done.stdout
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="processes do not fork here")
+@pytest.mark.parametrize("kind", ["simple", "dag"])
+def test_a_forked_process_runs_nets(kind):
+    code = """
+    import warnings
+    warnings.simplefilter("ignore")  # newer Pythons warn of threads in a process that forks
+    build("first", sys.argv[1], 8)
+    build("second", sys.argv[1], 8)
+    workspace.RunNet("first")
+    right = workspace.FetchBlob("first_4")
+    child = os.fork()
+    if child == 0:
+        for name in ("first", "second"):
+            workspace.RunNet(name)
+            same = np.array_equal(workspace.FetchBlob(f"{name}_4"), right)
+            if not same:
+                os._exit(2)
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    workspace.RunNet("first")
+    print(os.WEXITSTATUS(status), os.WIFEXITED(status))
+    """
+    assert ends(code, kind) == "0 True\n"
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"), [("simple", ""), ("dag", ""), ("simple", "body"), ("dag", "body")]
+)
+def test_a_process_ends_while_a_thread_runs_a_net(kind, body):
+    code = """
+    build("endless", sys.argv[1], 200, body=bool(sys.argv[2]))
+    started = threading.Event()
+
+    def run():
+        while True:
+            workspace.RunNet("endless")
+            started.set()
+
+    threading.Thread(target=run, daemon=True).start()
+    started.wait()
+    print("ends")
+    """
+    assert ends(code, kind, body) == "ends\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no process is sent SIGINT here")
+@pytest.mark.parametrize("kind", ["simple", "dag"])
+def test_an_interrupt_ends_a_long_chain(kind):
+    """A chain of 20,000 products, which would run for many times as long as is waited."""
+    code = """
+    build("chain", sys.argv[1], 20000, chain=True)
+    began = threading.Event()
+
+    def interrupt():
+        began.wait()
+        time.sleep(0.3)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
+    try:
+        began.set()
+        workspace.RunNet("chain", 1000)
+    except KeyboardInterrupt:
+        print("interrupted")
+    workspace.FeedBlob("x", np.ones((2, 2), np.float32))
+    workspace.RunOperatorOnce(("Relu", ["x"], ["y"]))
+    print(workspace.FetchBlob("y").tolist())
+    """
+    assert ends(code, kind) == "interrupted\n[[1.0, 1.0], [1.0, 1.0]]\n"
+
+
+@pytest.mark.parametrize("kind", ["simple", "dag"])
+def test_an_interrupt_in_a_body_comes_out(kind):
+    code = """
+    from caffe2 import ops
+
+    def interrupted(X):
+        raise KeyboardInterrupt
+
+    build("bodies", sys.argv[1], 3, body=True)
+    object.__setattr__(ops.find("Relu"), "reference", interrupted)
+    for allow_fail in (False, True):
+        try:
+            workspace.RunNet("bodies", allow_fail=allow_fail)
+        except KeyboardInterrupt:
+            print("interrupted")
+    """
+    assert ends(code, kind) == "interrupted\ninterrupted\n"
+
+
+def test_the_number_of_threads_changes_while_nets_run():
+    code = """
+    build("wide", "dag", 12)
+    stop = False
+
+    def run():
+        while not stop:
+            workspace.RunNet("wide")
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    for turn in range(300):
+        set_threads(3 + turn % 2)
+        time.sleep(0.002)
+    stop = True
+    thread.join()
+    print("done")
+    """
+    assert ends(code) == "done\n"
+
+
+def test_an_instruction_set_that_is_none_is_named():
+    code = "from caffe2.python import workspace; workspace.Blobs()"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"PATH": "", "CAFFE2_ISA": "bogus"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=HANGS,
+    )
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert "ValueError: CAFFE2_ISA in the environment is 'bogus'; this CPU and build have" in last
