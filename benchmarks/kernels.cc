@@ -1,6 +1,9 @@
 // Speed of the kernels on layers of LeNet and ResNet, one thread, beside the peak of the processor.
 //
-//   kernels [isa...]      all supported instruction sets when none is given
+//   cmake -S . -B build/bench -DCAFFE2_PYTHON=OFF -DCAFFE2_BENCHMARKS=ON
+//   cmake --build build/bench --target kernel_benchmark
+//   build/bench/native/kernels/kernel_benchmark [isa...]    all that are supported when none is
+//   given
 //
 // Times are the least of many runs; GFLOP/s count the multiplications and additions of the
 // definition. For convolutions both algorithms are shown, the chosen one marked with *.
