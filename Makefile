@@ -155,8 +155,8 @@ fuzz: $(INSTALLED)
 		-DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja)
 	$(CMAKE) --build build/fuzz
 	$(BIN)/python fuzz/make_seeds.py build/fuzz/seeds
-	for fuzzer in build/fuzz/*_fuzz; do \
-		$$fuzzer -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -verbosity=0 -print_final_stats=1 \
+	for fuzzer in build/fuzz/*_fuzz; do echo $$fuzzer; \
+		$$fuzzer -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -verbosity=0 \
 			build/fuzz/corpus build/fuzz/seeds || exit 1; \
 	done
 endif
