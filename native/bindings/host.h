@@ -17,18 +17,6 @@ namespace caffe2::bindings {
 
 namespace nb = nanobind;
 
-// A Python object that may be copied and let go of on any thread, without the GIL. What is left
-// when the interpreter has ended stays where it is.
-using HeldObject = std::shared_ptr<const nb::object>;
-
-inline HeldObject hold(nb::object object) {
-  return HeldObject(new nb::object(std::move(object)), [](const nb::object* held) {
-    if (!nb::is_alive()) return;
-    nb::gil_scoped_acquire gil;
-    delete held;
-  });
-}
-
 // Calls of the engine that run without the GIL. At the end of the process they are cancelled and
 // waited for while the interpreter is still whole; their threads, daemons all, then wait for the
 // end of the process instead of coming back into an interpreter that is being taken down.
@@ -87,5 +75,17 @@ class Calls {
   std::atomic<bool> closing_{false};
   std::thread::id closer_;
 };
+
+// A Python object that may be copied and let go of on any thread, without the GIL. What is left
+// at the end of the interpreter stays where it is.
+using HeldObject = std::shared_ptr<const nb::object>;
+
+inline HeldObject hold(nb::object object) {
+  return HeldObject(new nb::object(std::move(object)), [](const nb::object* held) {
+    if (!nb::is_alive() || Calls::instance().closing()) return;
+    nb::gil_scoped_acquire gil;
+    delete held;
+  });
+}
 
 }  // namespace caffe2::bindings

@@ -46,9 +46,11 @@ class ParallelRun : public std::enable_shared_from_this<ParallelRun> {
       if (left_ > 0) changed_.wait_for(lock, Cancellation::kPeriod);
     }
     over_ = true;
+    // An offer may keep this object for a while; what the host raised must not end with it.
+    const std::exception_ptr error = std::move(error_);
     lock.unlock();
     for (std::thread& thread : waiting_) thread.join();
-    if (error_) std::rethrow_exception(error_);
+    if (error) std::rethrow_exception(error);
   }
 
  private:
