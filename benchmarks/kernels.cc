@@ -2,8 +2,7 @@
 //
 //   cmake -S . -B build/bench -DCAFFE2_PYTHON=OFF -DCAFFE2_BENCHMARKS=ON
 //   cmake --build build/bench --target kernel_benchmark
-//   build/bench/native/kernels/kernel_benchmark [isa...]    all that are supported when none is
-//   given
+//   build/bench/native/kernels/kernel_benchmark [isa...]    (all that are supported by default)
 //
 // Times are the least of many runs; GFLOP/s count the multiplications and additions of the
 // definition. For convolutions both algorithms are shown, the chosen one marked with *.
