@@ -22,6 +22,7 @@ import mnist_pictures
 import numpy as np
 from progress import progress
 
+from caffe2.graph.files import save_net
 from caffe2.python import brew, core, model_helper, optimizer, workspace
 from caffe2.python.predictor import mobile_exporter
 
@@ -147,8 +148,8 @@ def save(folder: Path) -> model_helper.ModelHelper:
     model = new_model("mnist_deploy", init_params=False)
     add_lenet(model, "data")
     init_net, predict_net = mobile_exporter.Export(workspace, model.net, model.params)
-    (folder / "init_net.pb").write_bytes(init_net.SerializeToString())
-    (folder / "predict_net.pb").write_bytes(predict_net.SerializeToString())
+    save_net(init_net, folder / "init_net.pb")
+    save_net(predict_net, folder / "predict_net.pb")
     return model
 
 
