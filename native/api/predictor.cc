@@ -27,6 +27,21 @@ std::string joined(const std::vector<std::string>& names) {
   return out.empty() ? "none" : out;
 }
 
+// What the operators of a net read, and what is wanted of it, that nobody wrote before.
+std::vector<std::string> unresolved(const NetDef& net, std::set<std::string_view> known,
+                                    const std::vector<std::string>& wanted) {
+  std::vector<std::string> missing;
+  const auto use = [&](const std::string& name) {
+    if (known.insert(name).second) missing.push_back(name);
+  };
+  for (const OperatorDef& op : net.op) {
+    for (const std::string& name : op.input) use(name);
+    known.insert(op.output.begin(), op.output.end());
+  }
+  for (const std::string& name : wanted) use(name);
+  return missing;
+}
+
 }  // namespace
 
 Predictor::Predictor(std::shared_ptr<Engine> engine, std::string_view init_net,
@@ -34,39 +49,36 @@ Predictor::Predictor(std::shared_ptr<Engine> engine, std::string_view init_net,
     : workspace_(std::move(engine)) {
   NetDef init = parse_net(init_net, "init_net");
   NetDef predict = parse_net(predict_net, "predict_net");
-  workspace_.run_net_once(std::move(init), {});
-  const std::vector<std::string> filled = workspace_.blob_names();
+  std::set<std::string> filled;
+  for (const OperatorDef& op : init.op) filled.insert(op.output.begin(), op.output.end());
 
   std::set<std::string_view> seen;
   for (const std::string& name : predict.external_input) {
     if (!seen.insert(name).second) continue;
-    inputs_.push_back({name, workspace_.find_blob(name) == nullptr});
+    inputs_.push_back({name, filled.count(name) == 0});
   }
   outputs_ = predict.external_output;
-  check_blobs(predict, filled);
+  check_blobs(init, predict, {filled.begin(), filled.end()});
 
+  workspace_.run_net_once(std::move(init), {});
   for (const Input& input : inputs_) workspace_.create_blob(input.name);
   if (predict.name.value_or("").empty()) predict.name = "predict_net";
   net_ = *predict.name;
   workspace_.create_net(std::move(predict), {}, false);
 }
 
-void Predictor::check_blobs(const NetDef& predict, const std::vector<std::string>& filled) const {
+void Predictor::check_blobs(const NetDef& init, const NetDef& predict,
+                            const std::vector<std::string>& filled) const {
+  const std::vector<std::string> outside = unresolved(init, {}, {});
+  CAFFE2_ENFORCE(outside.empty(),
+                 "init_net reads blobs that it does not fill before: ", joined(outside),
+                 ". Were the two nets swapped?");
   CAFFE2_ENFORCE(!outputs_.empty(),
                  "predict_net names no external_output, so it has no answer to give");
   std::set<std::string_view> known(filled.begin(), filled.end());
   for (const Input& input : inputs_) known.insert(input.name);
-  std::vector<std::string> unresolved;
-  const auto use = [&](const std::string& name) {
-    if (known.insert(name).second) unresolved.push_back(name);
-  };
-  for (const OperatorDef& op : predict.op) {
-    for (const std::string& name : op.input) use(name);
-    known.insert(op.output.begin(), op.output.end());
-  }
-  for (const std::string& name : outputs_) use(name);
-  CAFFE2_ENFORCE(unresolved.empty(),
-                 "predict_net uses blobs that nothing provides: ", joined(unresolved),
+  const std::vector<std::string> missing = unresolved(predict, std::move(known), outputs_);
+  CAFFE2_ENFORCE(missing.empty(), "predict_net uses blobs that nothing provides: ", joined(missing),
                  "; its inputs are ", needed_text(), ", init_net fills ", joined(filled),
                  ". Were the two nets swapped?");
 }

@@ -19,8 +19,8 @@ class Predictor {
   };
 
   // init_net fills the parameters, run once here; predict_net computes external_output from
-  // external_input. Both are serialized NetDefs. Raises Error when they are none, do not fit
-  // together, or init_net fails.
+  // external_input. Both are serialized NetDefs. Raises Error when they are none or do not fit
+  // together, before any of them runs, or when init_net fails.
   Predictor(std::shared_ptr<Engine> engine, std::string_view init_net,
             std::string_view predict_net);
 
@@ -32,7 +32,8 @@ class Predictor {
   Tensor output(std::string_view name) const;  // of the last run, which succeeded
 
  private:
-  void check_blobs(const NetDef& predict, const std::vector<std::string>& filled) const;
+  void check_blobs(const NetDef& init, const NetDef& predict,
+                   const std::vector<std::string>& filled) const;
   std::string needed_text() const;
 
   Workspace workspace_;

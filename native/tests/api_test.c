@@ -102,7 +102,7 @@ static caffe2_code create_predictor(const void* init, size_t init_size, const vo
 
 static void test_predictors_that_cannot_be_made(void) {
   const size_t init = sizeof kInitNet, predict = sizeof kPredictNet;
-  CHECK_GIVES(CAFFE2_NOT_FOUND, "'x' (operator 0, FC)",
+  CHECK_GIVES(CAFFE2_INVALID_ARGUMENT, "not fill before: x, w, b. Were the two nets swapped?",
               create_predictor(kPredictNet, predict, kInitNet, init));
   CHECK_GIVES(CAFFE2_INVALID_ARGUMENT, "init_net is no serialized NetDef",
               create_predictor(kInitNet, init - 3, kPredictNet, predict));
