@@ -110,22 +110,26 @@ class AtomicFetchAddOperator : public Operator {
  protected:
   void run() override {
     const auto mutex = input_object<Mutex>(0);
-    const T* value = single(1);
-    const T* increment = single(2);
-    T* sum = output(0, {}, TypeOf<T>::value).template mutable_data<T>();
+    require_single(1, input(1));
+    require_single(2, input(2));
+    const T increment = *input(2).template data<T>();
     T* fetched = output(1, {}, TypeOf<T>::value).template mutable_data<T>();
     std::lock_guard lock(mutex->mutex);
+    // What the blob holds under the lock, changed where it lies: others add to it at the same time.
+    Tensor shared = present_input(1).tensor;
+    require_single(1, shared);
+    T* value = shared.template mutable_data<T>();
     using Unsigned = std::make_unsigned_t<T>;  // which wraps around
-    const T before = *value;
-    *sum = static_cast<T>(static_cast<Unsigned>(before) + static_cast<Unsigned>(*increment));
-    *fetched = before;
+    *fetched = *value;
+    *value = static_cast<T>(static_cast<Unsigned>(*value) + static_cast<Unsigned>(increment));
+    output_value(0, BlobValue{Tensor(shared.storage(), {}, TypeOf<T>::value), nullptr});
   }
 
  private:
-  const T* single(int i) const {
-    CAFFE2_ENFORCE(input(i).size() == 1, describe_input(i), " has shape ", input(i).shape().text(),
-                   "; one element is needed");
-    return input(i).template data<T>();
+  void require_single(int i, const Tensor& tensor) const {
+    CAFFE2_ENFORCE(tensor.size() == 1 && tensor.type() == TypeOf<T>::value, describe_input(i),
+                   " has shape ", tensor.shape().text(), " and type ", type_name(tensor.type()),
+                   "; one element of type ", type_name(TypeOf<T>::value), " is needed");
   }
 };
 

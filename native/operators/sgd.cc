@@ -24,15 +24,20 @@ class Counting : public Operator {
   using Operator::Operator;
 
  protected:
-  // Output 0 = the counter plus one; the counter is one int64 value.
-  void count(const Tensor& iter, const std::string& what) {
+  // The counter, one int64 value, that comes after `iter`.
+  static int64_t next(const Tensor& iter, const std::string& what) {
     CAFFE2_ENFORCE(iter.size() == 1 && iter.type() == DataType::kInt64, what, " has shape ",
                    iter.shape().text(), " and type ", type_name(iter.type()),
                    "; one int64 counter is needed");
     const int64_t now = iter.data<int64_t>()[0];
     CAFFE2_ENFORCE(now >= 0 && now < INT64_MAX, what, " is ", now, "; allowed are 0 to ",
                    INT64_MAX - 1);
-    output(0, iter.shape(), DataType::kInt64).mutable_data<int64_t>()[0] = now + 1;
+    return now + 1;
+  }
+
+  void count(const Tensor& iter, const std::string& what) {
+    const int64_t after = next(iter, what);
+    output(0, iter.shape(), DataType::kInt64).mutable_data<int64_t>()[0] = after;
   }
 };
 
@@ -61,7 +66,10 @@ class AtomicIterOperator : public Counting {
   void run() override {
     const auto mutex = input_object<Mutex>(0);
     std::lock_guard lock(mutex->mutex);
-    count(input(1), describe_input(1));
+    // What the blob holds under the lock, changed where it lies: others count at the same time.
+    Tensor shared = present_input(1).tensor;
+    const int64_t after = next(shared, describe_input(1));
+    *shared.mutable_data<int64_t>() = after;
   }
 };
 
