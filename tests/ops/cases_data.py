@@ -393,7 +393,8 @@ SGD = [
         )
         for type, more in (
             ("MomentumSGD", {}),
-            ("MomentumSGDUpdate", {"param": floats(any_shape)}),
+            # Parameters beyond what is subtracted: a single one that cancels is rounding and no more.
+            ("MomentumSGDUpdate", {"param": floats(any_shape, low=4.0, high=8.0)}),
         )
         for title, args in (
             ("", {"momentum": 0.9}),
