@@ -29,14 +29,10 @@ void check(std::string_view name, const ForeignTensor& values) {
 
 void feed(Workspace& workspace, std::string_view name, const ForeignTensor& values) {
   check(name, values);
-  const auto present = workspace.find_blob(name);
-  const BlobValue old = present ? present->get() : BlobValue();
-  Tensor tensor = old.is_tensor() && old.tensor.storage()->fits(values.bytes, values.type)
-                      ? Tensor(old.tensor.storage(), values.shape, values.type)
-                      : Tensor(workspace.engine().allocator(), values.shape, values.type);
-  const auto blob = present ? present : workspace.create_blob(name);
-  if (values.bytes > 0) std::memmove(tensor.raw_mutable_data(), values.data, values.bytes);
-  blob->set(std::move(tensor));
+  // In memory of its own: other blobs may share what the blob holds now.
+  Tensor tensor(workspace.engine().allocator(), values.shape, values.type);
+  if (values.bytes > 0) std::memcpy(tensor.raw_mutable_data(), values.data, values.bytes);
+  workspace.create_blob(name)->set(std::move(tensor));
 }
 
 Tensor plain_tensor(const Workspace& workspace, std::string_view name) {

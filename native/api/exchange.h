@@ -9,7 +9,7 @@ namespace caffe2 {
 struct ForeignTensor {
   DataType type;
   Shape shape;
-  const void* data;  // row-major; may be the blob's own memory
+  const void* data;  // row-major
   size_t bytes;
 };
 

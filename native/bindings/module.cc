@@ -11,6 +11,7 @@
 #include "bindings/arrays.h"
 #include "bindings/host.h"
 #include "bindings/reference.h"
+#include "core/near_names.h"
 #include "core/plan.h"
 #include "core/registry.h"
 #include "core/serialize.h"
@@ -47,6 +48,49 @@ const char* numpy_name(DataType type) {
 }
 
 std::string_view view(const nb::bytes& bytes) { return {bytes.c_str(), bytes.size()}; }
+
+// Bytes outside of ASCII as \xNN.
+std::string printable(std::string_view bytes) {
+  std::string out;
+  for (const char c : bytes.substr(0, 60)) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte >= 0x20 && byte < 0x7f) {
+      out += c;
+    } else {
+      constexpr const char* kDigits = "0123456789abcdef";
+      out += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+    }
+  }
+  return out;
+}
+
+// Names come back to Python as text. Those of nets in arguments are left out: only the engine reads
+// them.
+void require_text(const std::string& name, const char* what) {
+  CAFFE2_ENFORCE(is_utf8(name), "the ", what, " is no UTF-8 text: ", printable(name));
+}
+
+void require_names(const OperatorDef& op) {
+  require_text(op.type.value_or(""), "type of an operator");
+  for (const std::string& name : op.input) require_text(name, "name of an input");
+  for (const std::string& name : op.output) require_text(name, "name of an output");
+}
+
+void require_names(const NetDef& net) {
+  require_text(net.name.value_or(""), "name of the net");
+  for (const OperatorDef& op : net.op) require_names(op);
+}
+
+void require_names(const PlanDef& plan) {
+  for (const NetDef& net : plan.network) require_names(net);
+}
+
+template <class Message>
+Message parse_named(const nb::bytes& bytes) {
+  auto message = parse<Message>(view(bytes));
+  require_names(message);
+  return message;
+}
 
 void feed_array(Workspace& workspace, const std::string& name, const InputArray& array) {
   // Always in memory of its own: an operator may be reading what the blob holds now.
@@ -194,14 +238,14 @@ void bind_workspace(nb::module_& m) {
           "run_operator",
           [](Workspace& w, const nb::bytes& def, std::string site) {
             Calls::instance().run(
-                [&] { w.run_operator_once(parse<OperatorDef>(view(def)), std::move(site)); });
+                [&] { w.run_operator_once(parse_named<OperatorDef>(def), std::move(site)); });
           },
           nb::arg("op_def"), nb::arg("site") = "")
       .def(
           "create_net",
           [](Workspace& w, const nb::bytes& def, std::vector<std::string> sites, bool overwrite) {
             Calls::instance().run(
-                [&] { w.create_net(parse<NetDef>(view(def)), std::move(sites), overwrite); });
+                [&] { w.create_net(parse_named<NetDef>(def), std::move(sites), overwrite); });
           },
           nb::arg("net_def"), nb::arg("sites") = std::vector<std::string>(),
           nb::arg("overwrite") = false)
@@ -215,13 +259,13 @@ void bind_workspace(nb::module_& m) {
           "run_net_once",
           [](Workspace& w, const nb::bytes& def, std::vector<std::string> sites) {
             Calls::instance().run(
-                [&] { w.run_net_once(parse<NetDef>(view(def)), std::move(sites)); });
+                [&] { w.run_net_once(parse_named<NetDef>(def), std::move(sites)); });
           },
           nb::arg("net_def"), nb::arg("sites") = std::vector<std::string>())
       .def(
           "run_plan",
           [](Workspace& w, const nb::bytes& def, const PlanSites& sites) {
-            Calls::instance().run([&] { run_plan(w, parse<PlanDef>(view(def)), sites); });
+            Calls::instance().run([&] { run_plan(w, parse_named<PlanDef>(def), sites); });
           },
           nb::arg("plan_def"), nb::arg("sites") = PlanSites())
       .def("delete_net", [](Workspace& w, const std::string& n) { return w.remove_net(n); })
@@ -239,7 +283,7 @@ void bind_plans(nb::module_& m) {
           "__init__",
           [](PythonBackgroundPlan* self, Workspace& workspace, const nb::bytes& def,
              PlanSites sites) {
-            new (self) PythonBackgroundPlan(workspace, parse<PlanDef>(view(def)), std::move(sites));
+            new (self) PythonBackgroundPlan(workspace, parse_named<PlanDef>(def), std::move(sites));
           },
           nb::arg("workspace"), nb::arg("plan_def"), nb::arg("sites") = PlanSites(),
           nb::keep_alive<1, 2>())

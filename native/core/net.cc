@@ -14,21 +14,6 @@ namespace caffe2 {
 
 namespace {
 
-// Bytes outside of ASCII as \xNN.
-std::string printable(std::string_view bytes) {
-  std::string out;
-  for (const char c : bytes.substr(0, 60)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte >= 0x20 && byte < 0x7f) {
-      out += c;
-    } else {
-      constexpr const char* kDigits = "0123456789abcdef";
-      out += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
-    }
-  }
-  return out;
-}
-
 constexpr size_t kMaxListed = 10;  // blobs or operators that one error text lists
 
 uint64_t seed_of(const NetDef& net, const OperatorDef& op, uint64_t fallback) {
@@ -40,19 +25,6 @@ uint64_t seed_of(const NetDef& net, const OperatorDef& op, uint64_t fallback) {
 Device device_of(const NetDef& net, const OperatorDef& op) {
   const auto& option = op.device_option ? op.device_option : net.device_option;
   return static_cast<Device>(option ? option->device_type.value_or(0) : 0);
-}
-
-// Names come back to the host as text. Nets in arguments are looked at when they are compiled.
-void require_utf8(const NetDef& net) {
-  const auto check = [](const std::string& name, const char* what) {
-    CAFFE2_ENFORCE(is_utf8(name), "the ", what, " is no UTF-8 text: ", printable(name));
-  };
-  check(net.name.value_or(""), "name of the net");
-  for (const OperatorDef& op : net.op) {
-    check(op.type.value_or(""), "type of an operator");
-    for (const std::string& name : op.input) check(name, "name of an input");
-    for (const std::string& name : op.output) check(name, "name of an output");
-  }
 }
 
 // Types that nobody declared, each once, with near names; also those of nets in arguments.
@@ -103,7 +75,6 @@ std::unique_ptr<Operator> make_operator(const OperatorContext& context, Device d
 CompiledNet::CompiledNet(NetDef def, std::vector<std::string> sites, Workspace& workspace,
                          uint64_t seed)
     : def_(std::move(def)), sites_(std::move(sites)), workspace_(workspace) {
-  require_utf8(def_);
   const std::string unknown = unknown_operators(def_, 0);
   if (!unknown.empty()) {
     fail(Code::kNotFound, net_text(), " has unknown operator types: ", unknown);

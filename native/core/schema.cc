@@ -14,7 +14,9 @@ namespace caffe2 {
 std::string quoted(std::string_view name) {
   constexpr size_t kMost = 200;
   if (name.size() <= kMost) return "'" + std::string(name) + "'";
-  return "'" + std::string(name.substr(0, kMost)) + "...' (" + std::to_string(name.size()) +
+  size_t end = kMost;
+  while (end > 0 && (name[end] & 0xc0) == 0x80) end--;  // not inside a character
+  return "'" + std::string(name.substr(0, end)) + "...' (" + std::to_string(name.size()) +
          " bytes)";
 }
 

@@ -42,7 +42,7 @@ static inline caffe2_tensor floats(const float* values, int64_t rows, int64_t co
   tensor.dims[0] = rows;
   tensor.dims[1] = columns;
   tensor.data = values;
-  tensor.bytes = (size_t)(rows * columns) * sizeof(float);
+  tensor.bytes = (size_t)rows * (size_t)columns * sizeof(float);
   return tensor;
 }
 

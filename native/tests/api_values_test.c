@@ -122,6 +122,10 @@ static void test_tensors_that_contradict_themselves(void) {
   CHECK_OK(caffe2_workspace_run_net_once(w, net.data, net.size, &error));
   CHECK_GIVES(CAFFE2_UNSUPPORTED, "'s' holds a tensor of strings",
               caffe2_workspace_view(w, "s", &out, &error));
+  Message queue = make_net("", "", "");
+  add_operator(&queue, "CreateBlobsQueue", "", "q");
+  CHECK_OK(caffe2_workspace_run_net_once(w, queue.data, queue.size, &error));
+  CHECK_GIVES(CAFFE2_UNSUPPORTED, "'q' holds ", caffe2_workspace_view(w, "q", &out, &error));
   // Strings give way to numbers.
   feed_floats(w, "s", kX, 2, 2);
   CHECK_OK(caffe2_workspace_view(w, "s", &out, &error));
@@ -185,33 +189,32 @@ static void test_error_texts_are_utf8(void) {
   long_name[sizeof long_name - 1] = '\0';
   CHECK_GIVES(CAFFE2_NOT_FOUND, "there is no blob 'bbb",
               caffe2_workspace_remove_blob(w, long_name, &error));
-  CHECK(strlen(error.text) == sizeof error.text - 1);
-  CHECK(strcmp(error.text + sizeof error.text - 5, "b...") == 0);
+  CHECK(strstr(error.text, "bbb...' (4000 bytes) in this workspace") != NULL);
   caffe2_workspace_free(w);
 }
 
 static void test_memory_has_a_limit(void) {
-  const caffe2_engine_options options = {sizeof options, 1, NULL, 4096, NULL, NULL};
-  caffe2_engine* small = NULL;
-  caffe2_workspace* w = NULL;
   static const float kMany[1024] = {0};
-  CHECK_OK(caffe2_engine_create(&options, &small, &error));
-  CHECK_OK(caffe2_workspace_create(small, &w, &error));
-  const caffe2_tensor whole = floats(kMany, 1, 1024), more = floats(kMany, 1, 1025);
+  caffe2_engine* const small = new_engine(1, 4096);
+  caffe2_workspace* const w = new_workspace(small);
+  const caffe2_tensor half = floats(kMany, 1, 512), most = floats(kMany, 1, 1008);
+  const caffe2_tensor more = floats(kMany, 1, 1025);
   CHECK_GIVES(CAFFE2_OUT_OF_MEMORY, "memory limit of 4096 bytes",
               caffe2_workspace_feed(w, "x", &more, &error));
   CHECK(caffe2_workspace_has_blob(w, "x") == 0);
-  CHECK_OK(caffe2_workspace_feed(w, "x", &whole, &error));
-  CHECK_OK(caffe2_workspace_feed(w, "x", &whole, &error));
-  CHECK(caffe2_engine_memory_used(small) == 4096);
+  CHECK_OK(caffe2_workspace_feed(w, "x", &half, &error));
+  CHECK_OK(caffe2_workspace_feed(w, "x", &half, &error));
+  CHECK(caffe2_engine_memory_used(small) == 2048 && caffe2_engine_memory_peak(small) == 4096);
+  CHECK_GIVES(CAFFE2_OUT_OF_MEMORY, "(2048 in use)", caffe2_workspace_feed(w, "x", &most, &error));
+  CHECK_OK(caffe2_workspace_reset(w, &error));
+  CHECK(caffe2_engine_memory_used(small) == 0);
+  CHECK_OK(caffe2_workspace_feed(w, "x", &most, &error));
   Message net = make_net("n", "", "");
   add_operator(&net, "Relu", "x", "y");
   CHECK_GIVES(CAFFE2_OUT_OF_MEMORY, "(Relu) of net 'n'",
               caffe2_workspace_run_net_once(w, net.data, net.size, &error));
   CHECK(strcmp(error.operator_type, "Relu") == 0);
-  const caffe2_tensor half = floats(kMany, 1, 512);
   CHECK_OK(caffe2_workspace_reset(w, &error));
-  CHECK(caffe2_engine_memory_used(small) == 0 && caffe2_engine_memory_peak(small) == 4096);
   CHECK_OK(caffe2_workspace_feed(w, "x", &half, &error));
   CHECK_OK(caffe2_workspace_run_net_once(w, net.data, net.size, &error));
   caffe2_engine_free(small);  // the workspace keeps what it needs
