@@ -114,22 +114,29 @@ class AtomicFetchAddOperator : public Operator {
     require_single(2, input(2));
     const T increment = *input(2).template data<T>();
     T* fetched = output(1, {}, TypeOf<T>::value).template mutable_data<T>();
+    const bool in_place = input_blobs()[1] == output_blobs()[0];
+    T* sum = in_place ? nullptr : output(0, {}, TypeOf<T>::value).template mutable_data<T>();
     std::lock_guard lock(mutex->mutex);
-    // What the blob holds under the lock, changed where it lies: others add to it at the same time.
+    // What the blob holds under the lock. In place it is changed where it lies: others add to it at
+    // the same time.
     Tensor shared = present_input(1).tensor;
     require_single(1, shared);
-    T* value = shared.template mutable_data<T>();
+    if (in_place) {
+      sum = shared.template mutable_data<T>();
+      output_value(0, BlobValue{Tensor(shared.storage(), {}, TypeOf<T>::value), nullptr});
+    }
     using Unsigned = std::make_unsigned_t<T>;  // which wraps around
-    *fetched = *value;
-    *value = static_cast<T>(static_cast<Unsigned>(*value) + static_cast<Unsigned>(increment));
-    output_value(0, BlobValue{Tensor(shared.storage(), {}, TypeOf<T>::value), nullptr});
+    const T before = *shared.template data<T>();
+    *sum = static_cast<T>(static_cast<Unsigned>(before) + static_cast<Unsigned>(increment));
+    *fetched = before;
   }
 
  private:
   void require_single(int i, const Tensor& tensor) const {
-    CAFFE2_ENFORCE(tensor.size() == 1 && tensor.type() == TypeOf<T>::value, describe_input(i),
-                   " has shape ", tensor.shape().text(), " and type ", type_name(tensor.type()),
-                   "; one element of type ", type_name(TypeOf<T>::value), " is needed");
+    CAFFE2_ENFORCE(tensor.size() == 1, describe_input(i), " has shape ", tensor.shape().text(),
+                   "; one element is needed");
+    CAFFE2_ENFORCE(tensor.type() == TypeOf<T>::value, describe_input(i), " has type ",
+                   type_name(tensor.type()), "; ", type_name(TypeOf<T>::value), " is needed");
   }
 };
 
