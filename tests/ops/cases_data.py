@@ -393,7 +393,7 @@ SGD = [
         )
         for type, more in (
             ("MomentumSGD", {}),
-            # Parameters beyond what is subtracted: a single one that cancels is rounding and no more.
+            # Parameters beyond what is subtracted: one that cancels is rounding and no more.
             ("MomentumSGDUpdate", {"param": floats(any_shape, low=4.0, high=8.0)}),
         )
         for title, args in (
