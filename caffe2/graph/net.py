@@ -255,6 +255,11 @@ class Net:
             for op in self._net.op:
                 op.engine = "CUDNN"
 
+    def OrderedNet(self) -> Net:
+        """This net, whose operators from now on run in order, whoever runs it."""
+        self._net.type = "simple"
+        return self
+
     # -- operators --------------------------------------------------------------------------
 
     def __getattr__(self, op_type: str) -> Callable[..., Any]:

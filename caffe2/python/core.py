@@ -25,6 +25,14 @@ from caffe2.graph.operator import CreateOperator, IsOperator, IsOperatorWithEngi
 from caffe2.graph.scope import DeviceScope, NameScope, SetDeviceOption
 from caffe2.graph.ssa import get_output_producers, get_ssa, get_undefined_blobs
 from caffe2.ops.declaration import GradientSlice
+from caffe2.plans.plan import Plan
+from caffe2.plans.step import (
+    ExecutionStep,
+    add_nets_in_order,
+    execution_step,
+    scoped_execution_step,
+    to_execution_step,
+)
 from caffe2.proto import caffe2_pb2
 from caffe2.python import scope, utils
 
@@ -35,6 +43,7 @@ __all__ = [
     "DataType",
     "DeviceOption",
     "DeviceScope",
+    "ExecutionStep",
     "GetIndexFromGradientList",
     "GradientRegistry",
     "GradientSlice",
@@ -45,6 +54,7 @@ __all__ = [
     "IsOperatorWithEngine",
     "NameScope",
     "Net",
+    "Plan",
     "ScopedBlobReference",
     "ScopedName",
     "SetDeviceOption",
@@ -52,14 +62,18 @@ __all__ = [
     "SetGlobalEnginePref",
     "SetOpEnginePref",
     "SetPerOpEnginePref",
+    "add_nets_in_order",
     "caffe2_pb2",
     "device_option_equal",
+    "execution_step",
     "get_net_name",
     "get_output_producers",
     "get_ssa",
     "get_undefined_blobs",
     "output_to_list",
     "scope",
+    "scoped_execution_step",
+    "to_execution_step",
     "utils",
 ]
 

@@ -5,6 +5,7 @@ Blob names are strings or BlobReferences.  Errors of the engine are `EngineError
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import logging
 import threading
@@ -15,7 +16,7 @@ from google.protobuf.message import Message
 
 from caffe2 import _native, ops
 from caffe2.proto import caffe2_pb2
-from caffe2.runtime.engine import new_workspace, set_threads
+from caffe2.runtime.engine import default_engine, new_workspace, set_threads
 from caffe2.runtime.feeding import feed
 from caffe2.runtime.predictor import Predictor
 
@@ -43,6 +44,9 @@ __all__ = [
     "RunNets",
     "RunOperatorOnce",
     "RunOperatorsOnce",
+    "RunPlan",
+    "RunPlanInBackground",
+    "RunStep",
     "SerializeBlob",
     "StringifyBlobName",
     "StringifyNetName",
@@ -347,6 +351,72 @@ def RunNets(nets: Sequence[Any]) -> bool:
     for net in nets:
         RunNet(net)
     return True
+
+
+def _plan_bytes(plan_or_step: Any) -> tuple[bytes, list[list[str]]]:
+    """A plan for the engine: the bytes of its message, and the sites of its nets' operators."""
+    from caffe2.plans.plan import Plan
+    from caffe2.plans.step import ExecutionStep
+
+    if isinstance(plan_or_step, ExecutionStep):
+        plan_or_step = Plan(plan_or_step)
+    if isinstance(plan_or_step, Plan):
+        return StringifyProto(plan_or_step), plan_or_step.network_sites
+    if isinstance(plan_or_step, (caffe2_pb2.PlanDef, bytes)):
+        return StringifyProto(plan_or_step), []
+    raise TypeError(
+        "a Plan, an ExecutionStep, a PlanDef or its bytes is needed, "
+        f"not {type(plan_or_step).__name__}"
+    )
+
+
+def RunPlan(plan_or_step: Any) -> bool:
+    """Runs a Plan, an ExecutionStep, a PlanDef or its bytes.
+
+    The nets that its steps use become those of the current workspace and replace nets of the same
+    name; a step with `create_workspace` keeps its own to itself.  Steps at the top of the plan run
+    one after the other.  What a step runs is made ready when the step begins, and the first error
+    ends the plan: EngineError, whose text and attributes name net, operator and step.  A malformed
+    plan is refused before anything runs.  `criteria_network` has no effect, as ever.
+    """
+    current().run_plan(*_plan_bytes(plan_or_step))
+    return True
+
+
+def RunStep(step: Any) -> bool:
+    """Runs an ExecutionStep as a plan of its own, on `step.num_threads` threads if it says so:
+    that many the engine of all workspaces has meanwhile."""
+    if step.num_threads is None:
+        return RunPlan(step)
+    threads = default_engine().threads
+    set_threads(step.num_threads)
+    try:
+        return RunPlan(step)
+    finally:
+        set_threads(threads)
+
+
+_background_plans: list[_native.BackgroundPlan] = []
+
+
+def RunPlanInBackground(plan_or_step: Any) -> _native.BackgroundPlan:
+    """Runs a plan (see RunPlan) on a thread of its own.
+
+    What it gives has `is_done()`; `is_succeeded()`, which raises the plan's error, and EngineError
+    while it runs; and `cancel()`, which ends the plan and waits for its end.  Plans that run when
+    the interpreter exits are cancelled.
+    """
+    plan = _native.BackgroundPlan(current(), *_plan_bytes(plan_or_step))
+    with _lock:
+        _background_plans[:] = [*(p for p in _background_plans if not p.is_done()), plan]
+    return plan
+
+
+@atexit.register
+def _end_background_plans() -> None:
+    for plan in _background_plans:
+        plan.cancel()
+    _background_plans.clear()
 
 
 def Nets() -> list[str]:

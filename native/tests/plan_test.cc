@@ -184,7 +184,8 @@ struct Fixture {
   // From call number `call` of the operator on, the flag is set.
   void stop_at(const std::string& name, int call) {
     feed_flag("stop", false);
-    actions.calls[name] = 0;
+    actions.calls.clear();
+    actions.act.clear();
     actions.act[name] = [this, call](int number, RunContext&) {
       if (number >= call) feed_flag("stop", true);
     };
