@@ -113,7 +113,7 @@ ifeq ($(CLANG),)
 clang: ; @echo "$@ skipped: no clang++ (Debian: clang)"
 else
 clang: $(TOOLS)
-	$(call native_tests,clang,-DCMAKE_CXX_COMPILER=clang++)
+	$(call native_tests,clang,-DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++)
 endif
 
 ifeq ($(ARM64),)
@@ -122,7 +122,8 @@ else
 arm64: $(TOOLS)
 	mkdir -p build/arm64 && ln -sfn $(dir $(DOCTEST)) build/arm64/doctest
 	$(call native_tests,arm64,-DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \
-		-DCMAKE_CXX_COMPILER=aarch64-linux-gnu-g++ -DDOCTEST_INCLUDE_DIR=$(abspath build/arm64) \
+		-DCMAKE_C_COMPILER=aarch64-linux-gnu-gcc -DCMAKE_CXX_COMPILER=aarch64-linux-gnu-g++ \
+		-DDOCTEST_INCLUDE_DIR=$(abspath build/arm64) \
 		"-DCMAKE_CROSSCOMPILING_EMULATOR=qemu-aarch64;-L;/usr/aarch64-linux-gnu")
 endif
 endif
