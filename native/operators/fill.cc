@@ -252,7 +252,7 @@ class UniformBase : public RandomFill {
   T single(int i) const {
     CAFFE2_ENFORCE(input(i).size() == 1, describe_input(i), " has shape ", input(i).shape().text(),
                    "; one value is needed");
-    return input(i).data<T>()[0];
+    return input(i).template data<T>()[0];
   }
 };
 
