@@ -190,6 +190,19 @@ static void test_error_texts_are_utf8(void) {
   CHECK_GIVES(CAFFE2_NOT_FOUND, "there is no blob 'bbb",
               caffe2_workspace_remove_blob(w, long_name, &error));
   CHECK(strstr(error.text, "bbb...' (4000 bytes) in this workspace") != NULL);
+  // Ten names of 200 bytes are more than an error takes.
+  Message net = make_net("n", "", ""), sum = {0, {0}};
+  for (int i = 0; i < 12; i++) {
+    long_name[0] = (char)('a' + i);
+    put_bytes(&sum, 1, long_name, 200);
+  }
+  put_text(&sum, 2, "y");
+  put_text(&sum, 4, "Sum");
+  add_message(&net, sum);
+  CHECK_GIVES(CAFFE2_NOT_FOUND, "reads 12 blob(s)",
+              caffe2_workspace_run_net_once(w, net.data, net.size, &error));
+  CHECK(strlen(error.text) == sizeof error.text - 1);
+  CHECK(strcmp(error.text + sizeof error.text - 4, "...") == 0);
   caffe2_workspace_free(w);
 }
 
