@@ -230,6 +230,11 @@ TEST_CASE_FIXTURE(Fixture, "random numbers of a net go on within a plan, and cop
   }
   CHECK(values[0] == values[1]);
   CHECK(std::set<float>(values[0].begin(), values[0].end()).size() == 3);
+  // Each run of a step in its own workspace draws others, too.
+  drawn.clear();
+  actions.act["a"] = [&](int, RunContext&) { drawn.insert(fetch<float>("u0")[0]); };
+  run({steps("o", {in_own_workspace(step("x", {"fill", "keep0", "a"}))}, 3)}, apart);
+  CHECK(drawn.size() == 3);
 }
 
 TEST_CASE_FIXTURE(Fixture, "copies of a seeded net draw other numbers than the net") {
