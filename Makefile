@@ -84,10 +84,10 @@ $(INSTALLED): $(TOOLS) $(SOURCES)
 export CAFFE2_NATIVE_BUILD ?= $(abspath build/native)
 
 python-test: $(INSTALLED)
-	$(BIN)/pytest -m "not slow"
+	$(BIN)/pytest -n $(JOBS) -m "not slow"
 
 harness: $(INSTALLED)
-	CAFFE2_TEST_EFFORT=full $(BIN)/pytest
+	CAFFE2_TEST_EFFORT=full $(BIN)/pytest -n $(JOBS)
 
 # $(call native_tests,NAME,CMAKE OPTIONS) builds the native tests in build/NAME and runs them.
 define native_tests

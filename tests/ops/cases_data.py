@@ -404,3 +404,5 @@ SGD = [
     ),
 ]
 SGD[3].bad += (Bad("no stepsize", args={"policy": "poly"}),)
+
+CASES = [*ARITHMETIC, *ELEMENTWISE, *RESHAPING, *FILL, *RANDOM, *SGD]

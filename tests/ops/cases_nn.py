@@ -376,3 +376,5 @@ LOSS = [
         mismatch={"predictions": 0},
     ),
 ]
+
+CASES = [*ACTIVATION, *MATRICES, *CONVOLUTION, *POOLING, *LOSS]

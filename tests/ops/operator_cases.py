@@ -1,55 +1,17 @@
-"""What the harness tests each operator with: one line per operator and set of arguments."""
+"""What the harness tests each operator with: one line per operator and set of arguments.
 
-import cases_data as data
-import cases_nn as nn
+The lines are in the modules `cases_<family>.py`, which are found by themselves. Each has a list
+`CASES`; `SPECIAL`, where there is one, names operators whose contract the harness does not know,
+and the file that tests them.
+"""
 
-# Operators whose contract the harness does not know, and the file that tests them.
-SPECIAL = {
-    "CreateMutex": "tests/ops/test_operators.py",
-    "AtomicIter": "tests/ops/test_operators.py",
-    **dict.fromkeys(
-        ("If", "AsyncIf", "While", "Do", "CreateScope", "HasScope"), "tests/engine/test_control.py"
-    ),
-    **dict.fromkeys(
-        (
-            "CreateBlobsQueue",
-            "EnqueueBlobs",
-            "SafeEnqueueBlobs",
-            "DequeueBlobs",
-            "SafeDequeueBlobs",
-            "WeightedSampleDequeueBlobs",
-            "CloseBlobsQueue",
-        ),
-        "tests/engine/test_queues.py",
-    ),
-    **dict.fromkeys(
-        (
-            "CreateCounter",
-            "ResetCounter",
-            "CountUp",
-            "CountDown",
-            "CheckCounterDone",
-            "RetrieveCount",
-            "AtomicFetchAdd",
-            "AtomicFetchAdd64",
-            "CreateAtomicBool",
-            "ConditionalSetAtomicBool",
-            "CheckAtomicBool",
-        ),
-        "tests/engine/test_counters.py",
-    ),
-}
+import importlib
+from pathlib import Path
 
-CASES = [
-    *nn.ACTIVATION,
-    *nn.MATRICES,
-    *nn.CONVOLUTION,
-    *nn.POOLING,
-    *nn.LOSS,
-    *data.ARITHMETIC,
-    *data.ELEMENTWISE,
-    *data.RESHAPING,
-    *data.FILL,
-    *data.RANDOM,
-    *data.SGD,
+MODULES = [
+    importlib.import_module(path.stem) for path in sorted(Path(__file__).parent.glob("cases_*.py"))
 ]
+CASES = [case for module in MODULES for case in module.CASES]
+SPECIAL = {
+    type: file for module in MODULES for type, file in getattr(module, "SPECIAL", {}).items()
+}

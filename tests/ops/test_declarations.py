@@ -1,6 +1,7 @@
 """The catalogue: complete, consistent, in agreement with the original, quick to import."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -328,7 +329,7 @@ def declare(name="Bad", doc="Y = X", inputs="X", outputs="Y", rules=None, **opti
         ({"rules": {"reference": NativeOnly("why")}, "native": False}, "nor a C++ kernel"),
         ({"rules": {"gradient": "yes"}}, "gradient is neither a rule nor a state"),
     ],
-    ids=lambda value: str(value)[:40],
+    ids=lambda value: re.sub(r" at 0x\w+", "", str(value))[:40],
 )
 def test_bad_declaration(options, text):
     before = dict(_declarations)
