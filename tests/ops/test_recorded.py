@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from caffe2 import ops
-from caffe2.testing import EngineRunner, NumpyRunner, Operation, RefusedError
+from caffe2.testing import NumpyRunner, RefusedError
 
 INF, NAN = math.inf, math.nan
 F4, F8, I4, I8 = np.float32, np.float64, np.int32, np.int64
@@ -16,39 +15,6 @@ P32 = F4([[0.2, 0.8], [0, 1], [0.5, 0.5]])
 SOFTMAX = [[0.09003057330846786, 0.2447284758090973, 0.6652409434318542], [1 / 3, 1 / 3, 1 / 3]]
 LOGITS = F4([[1, 2, 3], [0, 0, 0]])
 P23 = F4([[0.1, 0.2, 0.7], [0.5, 0.25, 0.25]])
-
-
-NUMPY, ENGINE = NumpyRunner(), EngineRunner()
-UNAVAILABLE = EngineRunner.unavailable()
-
-
-@pytest.fixture(
-    params=[
-        pytest.param(NUMPY, id="numpy"),
-        pytest.param(
-            ENGINE,
-            id="engine",
-            marks=pytest.mark.skipif(UNAVAILABLE is not None, reason=str(UNAVAILABLE)),
-        ),
-    ]
-)
-def run(request):
-    """Runs one operator and returns its outputs: run(type, inputs, outputs=None, **args)."""
-
-    def run(type, inputs, outputs=None, **args):
-        declaration = ops.find(type)
-        names = tuple(f"in{index}" for index in range(len(inputs)))
-        targets = [f"out{index}" for index in range(outputs or declaration.outputs.least)]
-        for source, target in declaration.enforced_inplace:
-            targets[target] = names[source]
-        session = request.param.session()
-        for name, array in zip(names, inputs, strict=True):
-            session.feed(name, np.asarray(array))
-        session.run(Operation(type, names, tuple(targets), args))
-        return [session.fetch(name) for name in targets]
-
-    run.runner = request.param
-    return run
 
 
 def powers(n):
@@ -489,5 +455,5 @@ def test_refused(run, type, inputs, args, text):
     with pytest.raises(RefusedError) as caught:
         run(type, inputs, outputs, **args)
     assert type in str(caught.value)
-    if run.runner is NUMPY:  # the engine has words of its own
+    if isinstance(run.runner, NumpyRunner):  # the engine has words of its own
         assert text in str(caught.value)
