@@ -406,3 +406,10 @@ SGD = [
 SGD[3].bad += (Bad("no stepsize", args={"policy": "poly"}),)
 
 CASES = [*ARITHMETIC, *ELEMENTWISE, *RESHAPING, *FILL, *RANDOM, *SGD]
+
+LOOSER = {
+    "UniformFill": "three inputs at most",
+    "UniformIntFill": "three inputs at most",
+    "WeightedSum": "one pair of inputs at least",
+    "WeightedSumGradient": "one pair of inputs at least",
+}

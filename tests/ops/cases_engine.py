@@ -38,3 +38,12 @@ SPECIAL = {
         "tests/engine/test_counters.py",
     ),
 }
+
+NOT_OF_THE_ORIGINAL = {"AsyncIf": "a name of older releases"}
+
+LOOSER = {
+    "EnqueueBlobs": "a queue and at least one blob",
+    "SafeEnqueueBlobs": "a queue and at least one blob",
+    "DequeueBlobs": "one queue",
+    "SafeDequeueBlobs": "one queue, at least one blob and the status",
+}

@@ -378,3 +378,9 @@ LOSS = [
 ]
 
 CASES = [*ACTIVATION, *MATRICES, *CONVOLUTION, *POOLING, *LOSS]
+
+LOOSER = {
+    "SoftmaxWithLoss": "a third output is never written",
+    "SoftmaxWithLossGradient": "four or five inputs",
+    "ConvGradient": "three inputs always",
+}

@@ -1,8 +1,11 @@
 """What the harness tests each operator with: one line per operator and set of arguments.
 
 The lines are in the modules `cases_<family>.py`, which are found by themselves. Each has a list
-`CASES`; `SPECIAL`, where there is one, names operators whose contract the harness does not know,
-and the file that tests them.
+`CASES`. There may be dictionaries, from operators to text:
+
+SPECIAL              the harness does not know the contract; the file that tests it
+NOT_OF_THE_ORIGINAL  the last release of the original lacks it; why
+LOOSER               the original's schema allows other counts of inputs or outputs; why
 """
 
 import importlib
@@ -12,6 +15,13 @@ MODULES = [
     importlib.import_module(path.stem) for path in sorted(Path(__file__).parent.glob("cases_*.py"))
 ]
 CASES = [case for module in MODULES for case in module.CASES]
-SPECIAL = {
-    type: file for module in MODULES for type, file in getattr(module, "SPECIAL", {}).items()
-}
+
+
+def _merged(name):
+    """The dictionary of this name of all modules in one."""
+    return {key: value for module in MODULES for key, value in getattr(module, name, {}).items()}
+
+
+SPECIAL = _merged("SPECIAL")
+NOT_OF_THE_ORIGINAL = _merged("NOT_OF_THE_ORIGINAL")
+LOOSER = _merged("LOOSER")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from operator_cases import CASES, SPECIAL
+from operator_cases import CASES, LOOSER, NOT_OF_THE_ORIGINAL, SPECIAL
 
 from caffe2 import ops
 from caffe2.ops.arguments import (
@@ -23,6 +23,7 @@ from caffe2.ops.arguments import (
 )
 from caffe2.ops.datatypes import ANY, FLOAT
 from caffe2.ops.declaration import (
+    GradientSlice,
     GradientState,
     NativeOnly,
     Spec,
@@ -148,34 +149,23 @@ def _names(letter, count):
     return [f"{letter}{index}" for index in range(count)]
 
 
-def test_every_gradient_rule_is_recorded():
-    with_rules = {name for name in NAMES if callable(ops.find(name).gradient)}
-    assert with_rules == {row[0] for row in GRADIENTS}
-
-
-STATES = {
-    "no gradient needed": "ConstantFill XavierFill MSRAFill GaussianFill UniformFill UniformIntFill"
-    " GivenTensorFill GivenTensorDoubleFill GivenTensorIntFill GivenTensorInt64Fill"
-    " GivenTensorBoolFill GivenTensorStringFill StopGradient Iter AtomicIter LearningRate"
-    " CreateBlobsQueue EnqueueBlobs SafeEnqueueBlobs DequeueBlobs SafeDequeueBlobs"
-    " WeightedSampleDequeueBlobs CloseBlobsQueue",
-    "should not be differentiated": "Accuracy ResizeLike CreateMutex MomentumSGD"
-    " MomentumSGDUpdate CreateScope HasScope CreateCounter ResetCounter CountUp CountDown"
-    " RetrieveCount AtomicFetchAdd CreateAtomicBool ConditionalSetAtomicBool CheckAtomicBool",
-    "none registered": "ReluGradient SigmoidGradient TanhGradient SoftmaxGradient FCGradient"
-    " ConvGradient MaxPoolGradient AveragePoolGradient LabelCrossEntropyGradient"
-    " AveragedLossGradient SoftmaxWithLossGradient WeightedSumGradient CopyOnDeviceLike"
-    " AddGradient SubGradient MulGradient DivGradient If AsyncIf While Do CheckCounterDone"
-    " AtomicFetchAdd64",
-}
-
-
-def test_gradient_states():
-    for state, names in STATES.items():
-        for name in names.split():
-            assert ops.find(name).gradient == GradientState(state), name
-    others = {name for names in STATES.values() for name in names.split()}
-    assert others == {name for name in NAMES if not callable(ops.find(name).gradient)}
+@pytest.mark.parametrize("name", [name for name in NAMES if callable(ops.find(name).gradient)])
+def test_gradient_operators_of_the_original(name, facts):
+    """Types, inputs and outputs of the gradient operators, where the original could be asked."""
+    fact = facts.get(name, {}).get("gradient_ops")
+    if not fact:
+        pytest.skip("the original was not asked")
+    counts, args = fact["for"], fact["for"].get("args", {})
+    op = ops.find(name).view(_names("in", counts["inputs"]), _names("out", counts["outputs"]), args)
+    recorder = GradientRecorder(op, args, {i: f"out{i}_grad" for i in range(counts["outputs"])})
+    made = [
+        {"type": step.type, "inputs": list(step.inputs), "outputs": list(step.outputs)}
+        for step in recorder.operations
+    ]
+    assert made == fact["ops"]
+    found = [recorder.input_gradients.get(index) for index in range(counts["inputs"])]
+    kinds = ["sparse" if isinstance(g, GradientSlice) else g and "dense" for g in found]
+    assert kinds == fact["input_gradients"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -199,25 +189,6 @@ def test_facts_of_the_original(name, facts):
         names = getattr(declaration, what)
         if name not in LOOSER:
             assert [names.least, names.most] == fact[what], what
-
-
-# Names of older releases that the last one lacks.
-NOT_OF_THE_ORIGINAL = {"AsyncIf"}
-
-# The original's schema says less than the operator itself accepts.
-LOOSER = {
-    "UniformFill": "three inputs at most",
-    "UniformIntFill": "three inputs at most",
-    "WeightedSum": "one pair of inputs at least",
-    "WeightedSumGradient": "one pair of inputs at least",
-    "SoftmaxWithLoss": "a third output is never written",
-    "SoftmaxWithLossGradient": "four or five inputs",
-    "ConvGradient": "three inputs always",
-    "EnqueueBlobs": "a queue and at least one blob",
-    "SafeEnqueueBlobs": "a queue and at least one blob",
-    "DequeueBlobs": "one queue",
-    "SafeDequeueBlobs": "one queue, at least one blob and the status",
-}
 
 
 # Looking up
