@@ -1,0 +1,93 @@
+// Copies between strided views: what slicing, joining, repeating and transposing have in common.
+// Elements are moved by their size alone; only strings have a copy of their own.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "core/tensor.h"
+#include "kernels/kernels.h"
+
+namespace caffe2 {
+
+// Calls f with a value of a type that has the size of an element, or with a string.
+template <class F>
+void by_size(DataType type, const F& f) {
+  if (type == DataType::kString) return f(std::string());
+  switch (type_size(type)) {
+    case 1:
+      return f(uint8_t());
+    case 2:
+      return f(uint16_t());
+    case 4:
+      return f(uint32_t());
+    default:
+      return f(uint64_t());
+  }
+}
+
+template <class T>
+const T* elements(const Tensor& tensor) {
+  return static_cast<const T*>(tensor.raw_data());
+}
+template <class T>
+T* mutable_elements(Tensor& tensor) {
+  return static_cast<T*>(tensor.raw_mutable_data());
+}
+
+// Calls body(begin, end) for ranges of [0, n) that are `step` long, whatever the number of threads.
+// The body must not throw.
+template <class Body>
+void for_ranges(const kernels::Parallel& parallel, int64_t n, int64_t step, const Body& body) {
+  constexpr int64_t kMostBlocks = 1 << 20;
+  step = std::max({step, (n + kMostBlocks - 1) / kMostBlocks, int64_t{1}});
+  const auto blocks = static_cast<int>((n + step - 1) / step);
+  if (blocks == 0) return;
+  if (blocks == 1 || parallel.threads == 1 || parallel.run == nullptr) return body(0, n);
+  struct Context {
+    const Body& body;
+    int64_t n, step;
+  } context{body, n, step};
+  parallel.run(
+      parallel.pool, blocks,
+      [](void* pointer, int block) {
+        const auto& c = *static_cast<const Context*>(pointer);
+        c.body(block * c.step, std::min(c.n, (block + 1) * c.step));
+      },
+      &context);
+}
+
+// Elements that a block of work moves: less is not worth another thread.
+constexpr int64_t kBlockElements = 32768;
+
+// How many rows of `width` elements make a block of work.
+inline int64_t rows_per_block(int64_t width) {
+  return std::max<int64_t>(1, kBlockElements / std::max<int64_t>(1, width));
+}
+
+// For each axis, slowest first: how many elements, and how far apart they are at both ends.
+struct View {
+  struct Axis {
+    int64_t count, from, to;
+  };
+  static constexpr int kMostAxes = 2 * Shape::kMaxDims;
+
+  void add(int64_t count, int64_t from, int64_t to) { axes[rank++] = {count, from, to}; }
+
+  std::array<Axis, kMostAxes> axes;
+  int rank = 0;
+};
+
+// to[sum of i * axis.to] = from[sum of i * axis.from], for every 0 <= i < axis.count of each axis.
+void copy_view(DataType type, const View& view, const void* from, void* to,
+               const kernels::Parallel& parallel);
+
+// `from` and `to` are counted in elements behind the start of both tensors.
+void copy_view(const View& view, const Tensor& source, int64_t from, Tensor& target, int64_t to,
+               const kernels::Parallel& parallel);
+
+// Zero, false or the empty string.
+void clear(Tensor& tensor);
+
+}  // namespace caffe2
