@@ -1,8 +1,10 @@
 """The process's default engine, which the workspaces of the old API share.
 
 It is made when first needed.  `CAFFE2_ISA` in the environment ("sse4", "avx2", "avx512", "neon", or
-"generic" where the engine was built with it) forces the instruction set of its kernels;
-`set_threads` and `GlobalInit` say how many threads it uses (by default all cores).
+"generic" where the engine was built with it) forces the instruction set of its kernels, and
+`CAFFE2_ENGINE` ("Conv:IM2COL,FC:REFERENCE") the kernel of all operators of a type, whatever they
+ask for with `engine=`.  `set_threads` and `GlobalInit` say how many threads it uses (by default all
+cores).
 """
 
 from __future__ import annotations
@@ -25,7 +27,10 @@ _engine: _native.Engine | None = None
 
 
 def default_engine() -> _native.Engine:
-    """The engine of the process.  ValueError when CAFFE2_ISA names what this CPU or build lacks."""
+    """The engine of the process.
+
+    ValueError when CAFFE2_ISA or CAFFE2_ENGINE names what this CPU or build lacks.
+    """
     global _engine  # noqa: PLW0603 - the one lazy object of the process
     with _lock:
         if _engine is None:
@@ -35,7 +40,10 @@ def default_engine() -> _native.Engine:
                     f"CAFFE2_ISA in the environment is '{isa}'; this CPU and build have "
                     f"{', '.join(known)}, and auto takes the best of them"
                 )
-            _engine = _native.Engine(isa=isa)
+            try:
+                _engine = _native.Engine(isa=isa, kernels=os.environ.get("CAFFE2_ENGINE", ""))
+            except _native.EngineError as error:
+                raise ValueError(f"CAFFE2_ENGINE in the environment: {error}") from None
         return _engine
 
 

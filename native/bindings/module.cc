@@ -163,16 +163,17 @@ void bind_engine(nb::module_& m) {
   nb::class_<Engine>(m, "Engine")
       .def(
           "__init__",
-          [](Engine* self, int threads, std::string isa, size_t memory_limit) {
+          [](Engine* self, int threads, std::string isa, size_t memory_limit, std::string kernels) {
             check_threads(threads);
-            new (self) Engine({threads, std::move(isa), memory_limit});
+            new (self) Engine({threads, std::move(isa), memory_limit, std::move(kernels)});
             self->hooks().interrupted = [] {
               if (Calls::instance().closing()) return true;
               nb::gil_scoped_acquire gil;
               return PyErr_CheckSignals() != 0;
             };
           },
-          nb::arg("threads") = 0, nb::arg("isa") = "auto", nb::arg("memory_limit") = 0)
+          nb::arg("threads") = 0, nb::arg("isa") = "auto", nb::arg("memory_limit") = 0,
+          nb::arg("kernels") = "")
       .def_prop_rw(
           "threads", [](Engine& e) { return e.pool().threads(); },
           [](Engine& e, int threads) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/schema.h"
+
 namespace caffe2 {
 
 std::unique_ptr<Storage> ScratchPool::take(size_t bytes) {
@@ -51,6 +53,27 @@ kernels::Isa resolve(const std::string& name) {
   return isa;
 }
 
+// "Type:KERNEL,...". A kernel that the operator does not know means its usual one, as with
+// `engine`.
+std::map<std::string, std::string, std::less<>> parse_forced(const std::string& text) {
+  std::map<std::string, std::string, std::less<>> forced;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    const std::string item = text.substr(begin, end - begin);
+    const size_t colon = item.find(':');
+    begin = end + 1;
+    if (colon == std::string::npos) {
+      fail(Code::kInvalidArgument, "'", item, "' names no kernel; it should read Type:KERNEL");
+    }
+    const std::string type = item.substr(0, colon), kernel = item.substr(colon + 1);
+    if (!find_schema(type)) {
+      fail(Code::kInvalidArgument, "'", item, "' names an unknown operator type");
+    }
+    forced[type] = kernel;
+  }
+  return forced;
+}
+
 }  // namespace
 
 Engine::Engine(const EngineOptions& options)
@@ -58,7 +81,8 @@ Engine::Engine(const EngineOptions& options)
       scratch_(allocator_),
       pool_(options.threads),
       isa_(resolve(options.isa)),
-      kernels_(kernels::table(isa_)) {
+      kernels_(kernels::table(isa_)),
+      forced_(parse_forced(options.kernels)) {
   allocator_->set_limit(options.memory_limit);
   allocator_->set_reclaim([this] { scratch_.release_free(); });
 }
@@ -66,6 +90,11 @@ Engine::Engine(const EngineOptions& options)
 Engine::~Engine() {
   // Tensors that outlive the engine keep its allocator.
   allocator_->set_reclaim(nullptr);
+}
+
+std::string_view Engine::forced_kernel(std::string_view op_type) const {
+  const auto it = forced_.find(op_type);
+  return it == forced_.end() ? std::string_view() : it->second;
 }
 
 kernels::Parallel Engine::parallel() {

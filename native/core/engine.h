@@ -1,8 +1,10 @@
 // What the workspaces of one engine share: memory, threads, and the kernels of this CPU.
 #pragma once
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/cancellation.h"
@@ -16,6 +18,7 @@ struct EngineOptions {
   int threads = 0;           // 0: as many as the machine has cores
   std::string isa = "auto";  // or a name that kernels::isa_name gives
   size_t memory_limit = 0;   // bytes; 0: none
+  std::string kernels = "";  // "Conv:IM2COL,FC:REFERENCE": the kernel of all operators of a type
 };
 
 // Buffers that operators borrow for one run. Few and large: the next taker gets a used one.
@@ -43,6 +46,9 @@ class Engine {
   const kernels::Table& kernels() const { return *kernels_; }
   kernels::Isa isa() const { return isa_; }
 
+  // The kernel that all operators of a type are to use, whatever they ask for; "" when none is.
+  std::string_view forced_kernel(std::string_view op_type) const;
+
   HostHooks& hooks() { return hooks_; }
 
   // The pool in the form that kernels take.
@@ -55,6 +61,7 @@ class Engine {
   HostHooks hooks_;
   kernels::Isa isa_;
   const kernels::Table* kernels_;
+  const std::map<std::string, std::string, std::less<>> forced_;
 };
 
 }  // namespace caffe2

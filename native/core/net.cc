@@ -50,6 +50,14 @@ std::string unknown_operators(const NetDef& net, int depth) {
   return text;
 }
 
+NetDef with_forced_kernels(NetDef net, const Engine& engine) {
+  for (OperatorDef& op : net.op) {
+    const std::string_view forced = engine.forced_kernel(op.type.value_or(""));
+    if (!forced.empty()) op.engine = std::string(forced);
+  }
+  return net;
+}
+
 std::unique_ptr<Operator> make_operator(const OperatorContext& context, Device device,
                                         const Workspace& workspace) {
   const std::string engine = context.def.engine.value_or("");
@@ -74,7 +82,9 @@ std::unique_ptr<Operator> make_operator(const OperatorContext& context, Device d
 
 CompiledNet::CompiledNet(NetDef def, std::vector<std::string> sites, Workspace& workspace,
                          uint64_t seed)
-    : def_(std::move(def)), sites_(std::move(sites)), workspace_(workspace) {
+    : def_(with_forced_kernels(std::move(def), workspace.engine())),
+      sites_(std::move(sites)),
+      workspace_(workspace) {
   const std::string unknown = unknown_operators(def_, 0);
   if (!unknown.empty()) {
     fail(Code::kNotFound, net_text(), " has unknown operator types: ", unknown);
