@@ -65,9 +65,23 @@ struct BlobValue {
 // Reading and replacing the value is safe from any thread.
 class Blob {
  public:
+  // Tensors come in plain order, which the blob keeps.
   BlobValue get() const {
     std::lock_guard lock(mutex_);
+    if (!value_.tensor.layout().plain()) value_.tensor = value_.tensor.to_plain();
     return value_;
+  }
+  // In the order in which the value was stored.
+  BlobValue get_stored() const {
+    std::lock_guard lock(mutex_);
+    return value_;
+  }
+  // `same` is what the blob holds, in another order; without effect when it holds another value.
+  void reorder(const Storage* known, const Tensor& same) const {
+    Tensor replaced;  // goes after the lock
+    std::lock_guard lock(mutex_);
+    if (value_.tensor.storage().get() != known) return;
+    replaced = std::exchange(value_.tensor, same);
   }
   bool holds(const Object* object) const {
     std::lock_guard lock(mutex_);
@@ -84,7 +98,7 @@ class Blob {
 
  private:
   mutable std::mutex mutex_;
-  BlobValue value_;
+  mutable BlobValue value_;
 };
 
 }  // namespace caffe2

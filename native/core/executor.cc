@@ -12,13 +12,6 @@
 
 namespace caffe2 {
 
-void run_serial(const Steps& steps, RunContext& context) {
-  for (int i = 0; i < steps.count; i++) {
-    context.cancellation.poll();
-    steps.execute(i, context);
-  }
-}
-
 namespace {
 
 // Shared with the offers made to the pool, which may come to be looked at after the run is over.

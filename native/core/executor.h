@@ -1,4 +1,4 @@
-// Running the operators of a net: in order, or each as soon as those it waits for are done.
+// Running the operators of a net, each as soon as those it waits for are done.
 #pragma once
 #include <functional>
 
@@ -15,8 +15,7 @@ struct Steps {
   std::function<bool(int step)> may_block;
 };
 
-// Both raise the first error; what runs at that moment is finished, the rest is left out.
-void run_serial(const Steps& steps, RunContext& context);
+// Raises the first error; what runs at that moment is finished, the rest is left out.
 void run_parallel(const Steps& steps, const DependencyGraph& graph, ThreadPool& pool,
                   RunContext& context);
 

@@ -81,7 +81,7 @@ std::unique_ptr<Operator> make_operator(const OperatorContext& context, Device d
 }  // namespace
 
 CompiledNet::CompiledNet(NetDef def, std::vector<std::string> sites, Workspace& workspace,
-                         uint64_t seed)
+                         uint64_t seed, NetOptions options)
     : def_(with_forced_kernels(std::move(def), workspace.engine())),
       sites_(std::move(sites)),
       workspace_(workspace) {
@@ -104,9 +104,24 @@ CompiledNet::CompiledNet(NetDef def, std::vector<std::string> sites, Workspace& 
       operators_.push_back(make_operator(context, device_of(def_, op), workspace_));
     });
   }
-  bind();
+  if (options.hide_intermediates) {
+    private_ = PrivateBlobs(
+        def_,
+        [&](int i) {
+          const Kind kind = schemas[i]->kind;
+          return schemas[i]->native && def_.op[i].engine != "REFERENCE" &&
+                 (kind == Kind::kPure || kind == Kind::kRandom);
+        },
+        [&](const std::string& name) { return workspace_.find_blob(name) != nullptr; });
+  }
   const std::string type = def_.type.value_or("");
-  if (!type.empty() && type != "simple") graph_.emplace(def_);
+  if (!type.empty() && type != "simple") {
+    graph_.emplace(def_);
+  } else {
+    steps_ = fuse(def_, {[this](int i) { return operators_[i]->fuses(); },
+                         [this](const std::string& name) { return private_.contains(name); }});
+  }
+  bind();
 }
 
 void CompiledNet::run() {
@@ -130,15 +145,58 @@ void CompiledNet::run(RunContext& context) {
     check_inputs();
     bind();
   }
+  if (!graph_) {
+    run_in_order(context);
+    return;
+  }
   const Steps steps{
       size(),
       [this](int i, RunContext& inner) { annotated(i, [&] { operators_[i]->execute(inner); }); },
       [this](int i) { return operators_[i]->may_block(); }};
-  if (graph_) {
-    run_parallel(steps, *graph_, workspace_.engine().pool(), context);
-  } else {
-    run_serial(steps, context);
+  run_parallel(steps, *graph_, workspace_.engine().pool(), context);
+}
+
+void CompiledNet::run_in_order(RunContext& context) {
+  for (int i = 0; i < static_cast<int>(steps_.size()); i++) {
+    context.cancellation.poll();
+    run_step(i, context);
   }
+  if (!declined_.empty()) unfuse_declined();
+  private_.settle(def_, steps_, workspace_.engine().allocator());
+}
+
+void CompiledNet::run_step(int step, RunContext& context) {
+  const int op = steps_[step].op;
+  const std::optional<Fusion>& fusion = steps_[step].fusion;
+  if (!fusion) {
+    annotated(op, [&] { operators_[op]->execute(context); });
+    return;
+  }
+  bool done = false;
+  annotated(op, [&] { done = operators_[op]->execute_fused(context, epilogues_[step]); });
+  if (done) return;
+  declined_.push_back(step);
+  annotated(op, [&] { operators_[op]->execute(context); });
+  for (const int next : fusion->absorbed) {
+    annotated(next, [&] { operators_[next]->execute(context); });
+  }
+}
+
+// From now on one by one, at the place where they were one step.
+void CompiledNet::unfuse_declined() {
+  std::vector<Step> steps;
+  for (int i = 0; i < static_cast<int>(steps_.size()); i++) {
+    const bool split = std::find(declined_.begin(), declined_.end(), i) != declined_.end();
+    if (!split) {
+      steps.push_back(steps_[i]);
+      continue;
+    }
+    steps.push_back({steps_[i].op, std::nullopt});
+    for (const int next : steps_[i].fusion->absorbed) steps.push_back({next, std::nullopt});
+  }
+  steps_ = std::move(steps);
+  declined_.clear();
+  bind();
 }
 
 bool CompiledNet::may_block() const {
@@ -175,7 +233,7 @@ void CompiledNet::check_inputs() const {
 void CompiledNet::bind() {
   const auto blobs = [&](const std::vector<std::string>& names) {
     std::vector<std::shared_ptr<Blob>> out;
-    for (const std::string& name : names) out.push_back(workspace_.create_blob(name));
+    for (const std::string& name : names) out.push_back(blob(name));
     return out;
   };
   // Read before the look-ups: a blob removed meanwhile is looked up again by the next run.
@@ -183,7 +241,19 @@ void CompiledNet::bind() {
   for (int i = 0; i < size(); i++) {
     operators_[i]->bind(blobs(def_.op[i].input), blobs(def_.op[i].output));
   }
+  epilogues_.assign(steps_.size(), {});
+  for (size_t i = 0; i < steps_.size(); i++) {
+    const std::optional<Fusion>& fusion = steps_[i].fusion;
+    if (!fusion) continue;
+    epilogues_[i] = {fusion->residual ? blob(*fusion->residual) : nullptr, fusion->relu,
+                     blob(fusion->output)};
+  }
   bound_epoch_ = epoch;
+}
+
+std::shared_ptr<Blob> CompiledNet::blob(const std::string& name) {
+  auto own = private_.find(name);
+  return own ? own : workspace_.create_blob(name);
 }
 
 template <class Step>

@@ -10,10 +10,17 @@
 #include "core/graph.h"
 #include "core/messages.h"
 #include "core/operator.h"
+#include "core/private_blobs.h"
 
 namespace caffe2 {
 
 class Workspace;
+
+struct NetOptions {
+  // What the net writes and does not name as external output is its own: it is no blob of the
+  // workspace, is not computed where nothing needs it, and shares memory.
+  bool hide_intermediates = false;
+};
 
 class CompiledNet {
  public:
@@ -21,11 +28,13 @@ class CompiledNet {
   // seed: of random operators whose device option names none.
   // Raises, and leaves the workspace as it was, when an operator is unknown, malformed or has no
   // kernel, or when a blob is read that neither the workspace nor an earlier operator provides.
-  CompiledNet(NetDef def, std::vector<std::string> sites, Workspace& workspace, uint64_t seed);
+  CompiledNet(NetDef def, std::vector<std::string> sites, Workspace& workspace, uint64_t seed,
+              NetOptions options = {});
 
   // Runs all operators: in order, or, for net types other than "simple", each as soon as those it
-  // waits for are done. The first error ends the run; its text names the operator. One run at a
-  // time: a second one is refused.
+  // waits for are done. Operators in order do the work of those after them where nobody can see it.
+  // The first error ends the run; its text names the operator. One run at a time: a second one is
+  // refused.
   void run();
   void run(RunContext& context);  // as a part of another run
 
@@ -39,6 +48,10 @@ class CompiledNet {
   std::string net_text() const;
   void check_inputs() const;
   void bind();
+  std::shared_ptr<Blob> blob(const std::string& name);
+  void run_in_order(RunContext& context);
+  void run_step(int step, RunContext& context);
+  void unfuse_declined();
   // Runs `step` and names operator i in any error that comes out of it.
   template <class Step>
   void annotated(int i, const Step& step) const;
@@ -47,6 +60,10 @@ class CompiledNet {
   const std::vector<std::string> sites_;
   Workspace& workspace_;
   std::vector<std::unique_ptr<Operator>> operators_;
+  PrivateBlobs private_;
+  std::vector<Step> steps_;  // for runs in order
+  std::vector<Epilogue> epilogues_;
+  std::vector<int> declined_;             // steps whose fusion did not fit the values
   std::optional<DependencyGraph> graph_;  // for parallel runs
   uint64_t bound_epoch_ = 0;
   // fork_count() of the process in which a run is going on; the child of a fork has none.

@@ -24,8 +24,9 @@ void Operator::execute(RunContext& context) {
   context_ = &context;
   try {
     for (int i = 0; i < inputs(); i++) {
-      values_[i] = inputs_[i]->get();
+      values_[i] = inputs_[i]->get_stored();
       check_input(i);
+      if (!takes_stored()) make_plain(i);
     }
     run();
   } catch (...) {
@@ -37,10 +38,53 @@ void Operator::execute(RunContext& context) {
     Staged& staged = staged_[i];
     if (!staged.used) continue;
     staged.used = false;
-    outputs_[i]->set(std::move(staged.value));
+    output_blob(i).set(std::move(staged.value));
     staged.value = {};
   }
   finish_run();
+}
+
+bool Operator::execute_fused(RunContext& context, const Epilogue& epilogue) {
+  epilogue_ = &epilogue;
+  if (epilogue.residual) residual_ = epilogue.residual->get_stored();
+  struct Done {
+    Operator& op;
+    ~Done() {
+      op.epilogue_ = nullptr;
+      op.residual_ = {};
+    }
+  } done{*this};
+  try {
+    if (!epilogue.residual || residual_.is_tensor()) {
+      execute(context);
+      return true;
+    }
+  } catch (const Declined&) {
+  }
+  return false;
+}
+
+void Operator::make_plain(int i) {
+  Tensor& tensor = values_[i].tensor;
+  const Layout layout = tensor.layout();
+  if (layout.plain()) return;
+  if (layout.channels_last || layout.block != kernels().vector_width) {
+    Tensor plain = tensor.to_plain();
+    inputs_[i]->reorder(tensor.storage().get(), plain);
+    tensor = std::move(plain);
+    return;
+  }
+  const Tensor::Planes p = Tensor::planes(tensor.shape(), layout);
+  Tensor plain(engine_.allocator(), tensor.shape(), tensor.type());
+  kernels().from_blocked(p.n, p.c, p.places, tensor.stored(), plain.mutable_data<float>(),
+                         parallel());
+  inputs_[i]->reorder(tensor.storage().get(), plain);
+  tensor = std::move(plain);
+}
+
+const Tensor& Operator::plain_input(int i) {
+  make_plain(i);
+  return input(i);
 }
 
 void Operator::finish_run() {
@@ -81,15 +125,15 @@ const Tensor& Operator::input(int i) const {
   return value.tensor;
 }
 
-Tensor& Operator::output(int i, const Shape& shape, DataType type) {
+Tensor& Operator::output(int i, const Shape& shape, DataType type, Layout layout) {
   Staged& staged = staged_[i];
-  BlobValue now = outputs_[i]->get();
+  BlobValue now = output_blob(i).get_stored();
   staged.value = {};
-  if (now.is_tensor() && now.tensor.storage()->fits(Tensor::bytes_for(shape, type), type) &&
-      is_ours(now.tensor.storage(), 2)) {
-    staged.value.tensor = Tensor(now.tensor.storage(), shape, type);
+  if (now.is_tensor() && now.tensor.storage()->fits(Tensor::bytes_for(shape, type, layout), type) &&
+      is_ours(now.tensor.storage(), 2) && (layout.plain() || now.tensor.storage()->views() == 0)) {
+    staged.value.tensor = Tensor(now.tensor.storage(), shape, type, layout);
   } else {
-    staged.value.tensor = Tensor(engine_.allocator(), shape, type);
+    staged.value.tensor = Tensor(engine_.allocator(), shape, type, layout);
   }
   staged.value.object = nullptr;
   staged.used = true;
@@ -99,7 +143,12 @@ Tensor& Operator::output(int i, const Shape& shape, DataType type) {
 // Whether nobody else holds a storage: `known` holders, our own inputs and views, which are meant
 // to see writes. Another thread that holds one may have checked its content and rely on it.
 bool Operator::is_ours(const std::shared_ptr<Storage>& storage, int known) const {
-  for (const BlobValue& value : values_) known += value.tensor.storage() == storage;
+  known += residual_.tensor.storage() == storage;  // read where it is written, value by value
+  for (int i = 0; i < inputs(); i++) {
+    // The verifier has not seen that a fused output may be an input.
+    if (epilogue_ != nullptr && !schema_.allows_inplace(i, 0)) continue;
+    known += values_[i].tensor.storage() == storage;
+  }
   return storage.use_count() <= known + storage->views();
 }
 

@@ -9,6 +9,7 @@
 #include "core/blob.h"
 #include "core/cancellation.h"
 #include "core/engine.h"
+#include "core/fusion.h"
 #include "core/messages.h"
 #include "core/schema.h"
 
@@ -32,6 +33,13 @@ struct RandomStream {
   uint32_t run;  // how often it has run
 };
 
+// What execute() does to output 0 on the way, in place of the operators after it.
+struct Epilogue {
+  std::shared_ptr<Blob> residual;  // added; may be null
+  bool relu = false;
+  std::shared_ptr<Blob> output;  // written instead of output 0
+};
+
 class Operator {
  public:
   explicit Operator(const OperatorContext& context);
@@ -43,6 +51,10 @@ class Operator {
 
   // Checks the inputs, runs, then hands the outputs over. On an error the outputs are as before.
   void execute(RunContext& context);
+  // The same with an epilogue that fuses() covers. False, with nothing written, when these values
+  // need the operators one by one.
+  bool execute_fused(RunContext& context, const Epilogue& epilogue);
+  virtual unsigned fuses() const { return kFusesNothing; }  // a set of Fuses
 
   // Whether it may wait for another operator; then it runs on no thread of the pool.
   virtual bool may_block() const { return schema_.blocks; }
@@ -61,6 +73,12 @@ class Operator {
   int outputs() const { return static_cast<int>(outputs_.size()); }
   bool has_input(int i) const { return i < inputs(); }
 
+  // Whether it takes inputs in the order in which they are stored (Tensor::stored). Other
+  // operators get them plain.
+  virtual bool takes_stored() const { return false; }
+  // Input i in plain order, for operators that take some as stored and some not.
+  const Tensor& plain_input(int i);
+
   const Tensor& input(int i) const;
   // What input i held when this run began.
   const BlobValue& input_value(int i) const { return values_[i]; }
@@ -76,7 +94,7 @@ class Operator {
 
   // The tensor to write for output i. Its memory is that of the blob's present tensor where that
   // is large enough, so an in-place operator reads and writes the same bytes.
-  Tensor& output(int i, const Shape& shape, DataType type);
+  Tensor& output(int i, const Shape& shape, DataType type, Layout layout = {});
   // What input i holds now, where another net may have written it since the run began.
   BlobValue present_input(int i) const { return inputs_[i]->get(); }
   // What output i holds before the run.
@@ -89,6 +107,15 @@ class Operator {
   Engine& engine() const { return engine_; }
   const kernels::Table& kernels() const { return engine_.kernels(); }
   kernels::Parallel parallel() const { return engine_.parallel(); }
+
+  // What is to be done to output 0, by operators that fuse: y = relu?(y + residual).
+  bool fused_relu() const { return epilogue_ != nullptr && epilogue_->relu; }
+  // As stored, or nullptr.
+  const Tensor* fused_residual() const {
+    return residual_.is_tensor() ? &residual_.tensor : nullptr;
+  }
+  // Ends the run when the epilogue does not fit.
+  [[noreturn]] void decline_fusion() const { throw Declined(); }
 
   // Memory until the end of this run, from the engine's scratch pool.
   void* scratch(size_t bytes);
@@ -108,7 +135,12 @@ class Operator {
     BlobValue value;
     bool used = false;
   };
+  struct Declined {};
 
+  Blob& output_blob(int i) const {
+    return i == 0 && epilogue_ != nullptr ? *epilogue_->output : *outputs_[i];
+  }
+  void make_plain(int i);
   void check_input(int i) const;
   bool is_ours(const std::shared_ptr<Storage>& storage, int known) const;
   void finish_run();
@@ -122,6 +154,8 @@ class Operator {
   uint32_t runs_ = 0;
   std::vector<std::shared_ptr<Blob>> inputs_, outputs_;
   std::vector<BlobValue> values_;  // of the inputs, during a run
+  BlobValue residual_;
+  const Epilogue* epilogue_ = nullptr;
   RunContext* context_ = nullptr;
   std::vector<Staged> staged_;
   std::vector<std::unique_ptr<Storage>> scratch_;

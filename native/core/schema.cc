@@ -127,9 +127,9 @@ void verify_inplace(const OperatorDef& def, const OperatorSchema& schema) {
       if (def.input[i] != def.output[o]) {
         CAFFE2_ENFORCE(!enforced, "output ", o, " must be the blob of input ", i, " ('",
                        def.input[i], "'), but is '", def.output[o], "'");
-      } else if (schema.n_inplace >= 0) {
-        CAFFE2_ENFORCE(enforced || contains(schema, schema.inplace, schema.n_inplace, i, o),
-                       "blob '", def.output[o], "' is both input ", i, " and output ", o,
+      } else {
+        CAFFE2_ENFORCE(enforced || schema.allows_inplace(i, o), "blob '", def.output[o],
+                       "' is both input ", i, " and output ", o,
                        ", and this operator cannot run in-place there");
       }
     }
@@ -248,6 +248,10 @@ void verify_argument(const Argument& arg, const ArgumentSchema& schema) {
 }
 
 }  // namespace
+
+bool OperatorSchema::allows_inplace(int input, int output) const {
+  return n_inplace < 0 || contains(*this, inplace, n_inplace, input, output);
+}
 
 void verify(const OperatorDef& def, const OperatorSchema& schema) {
   verify_count("input", static_cast<int>(def.input.size()), schema.min_inputs, schema.max_inputs);

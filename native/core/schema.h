@@ -66,6 +66,7 @@ struct OperatorSchema {
   const ArgumentSchema* find_argument(std::string_view name) const;
   const char* input_name(int i) const;
   uint32_t type_mask(int i) const;
+  bool allows_inplace(int input, int output) const;
 };
 
 extern const OperatorSchema kOperatorSchemas[];  // sorted by name

@@ -19,9 +19,16 @@ class Storage {
         data_(allocator_->allocate(bytes)),
         bytes_(bytes),
         device_(device) {}
+  // A part of another one, which it keeps alive.
+  Storage(std::shared_ptr<Storage> whole, size_t offset, size_t bytes)
+      : allocator_(whole->allocator_),
+        whole_(std::move(whole)),
+        data_(static_cast<char*>(whole_->data_) + offset),
+        bytes_(bytes),
+        device_(whole_->device_) {}
   ~Storage() {
     if (deleter_ != nullptr) deleter_(data_, bytes_);
-    allocator_->release(data_, bytes_);
+    if (!whole_) allocator_->release(data_, bytes_);
   }
   // Memory full of empty strings, which end with it.
   static std::shared_ptr<Storage> of_strings(std::shared_ptr<Allocator> allocator, size_t bytes);
@@ -31,6 +38,8 @@ class Storage {
   void* data() const { return data_; }
   size_t bytes() const { return bytes_; }
   Device device() const { return device_; }
+  const Storage* whole() const { return whole_.get(); }  // what it is a part of, or nullptr
+  const std::shared_ptr<Allocator>& allocator() const { return allocator_; }
   // Whether a tensor of this size and type can live here. Strings never move into used memory:
   // somebody else may be reading them.
   bool fits(size_t bytes, DataType type) const {
@@ -55,6 +64,7 @@ class Storage {
 
  private:
   std::shared_ptr<Allocator> allocator_;
+  std::shared_ptr<Storage> whole_;
   void* data_;
   size_t bytes_;
   void (*deleter_)(void* data, size_t bytes) = nullptr;
@@ -63,18 +73,35 @@ class Storage {
   std::atomic<int> views_{0};
 };
 
+// How the values of a tensor lie in memory. Plain: row-major, in the order of the axes. Blocked,
+// for floats with axes N C ... (N ... C when channels_last): [n][ceil(c / block)][place][block],
+// with zeros where the last block has no channel. The shape is the same in all layouts.
+struct Layout {
+  int32_t block = 0;  // channels per block; 0: plain
+  bool channels_last = false;
+
+  bool plain() const { return block == 0; }
+  bool operator==(const Layout&) const = default;
+};
+
 class Tensor {
  public:
   Tensor() = default;
-  Tensor(const std::shared_ptr<Allocator>& allocator, const Shape& shape, DataType type);
-  Tensor(std::shared_ptr<Storage> storage, const Shape& shape, DataType type)
-      : storage_(std::move(storage)), shape_(shape), type_(type), size_(shape.size()) {}
+  Tensor(const std::shared_ptr<Allocator>& allocator, const Shape& shape, DataType type,
+         Layout layout = {});
+  Tensor(std::shared_ptr<Storage> storage, const Shape& shape, DataType type, Layout layout = {})
+      : storage_(std::move(storage)),
+        shape_(shape),
+        type_(type),
+        layout_(layout),
+        size_(shape.size()) {}
 
   // Bytes that a tensor takes, checked for overflow.
-  static size_t bytes_for(const Shape& shape, DataType type) {
+  static size_t bytes_for(const Shape& shape, DataType type, Layout layout = {}) {
     const size_t unit = type_size(type);
     if (unit == 0) fail(Code::kUnsupported, "there are no tensors of type ", type_name(type));
-    return static_cast<size_t>(checked_multiply(shape.size(), static_cast<int64_t>(unit)));
+    return static_cast<size_t>(
+        checked_multiply(stored_size(shape, layout), static_cast<int64_t>(unit)));
   }
 
   const Shape& shape() const { return shape_; }
@@ -94,27 +121,50 @@ class Tensor {
     storage_->raise_version();
     return static_cast<T*>(typed(TypeOf<T>::value));
   }
-  // Copies all values from a tensor of the same type and number of elements.
+  // Copies all values from a plain tensor of the same type and number of elements.
   void copy_from(const Tensor& other);
 
-  const void* raw_data() const { return storage_->data(); }
+  const void* raw_data() const { return plain_data(); }
   void* raw_mutable_data() {
     storage_->raise_version();
-    return storage_->data();
+    return plain_data();
   }
 
+  Layout layout() const { return layout_; }
+  // Batch, channels and places per channel of a tensor whose layout is, or could be, `layout`.
+  struct Planes {
+    int64_t n, c, places;
+    int64_t blocks(int block) const { return (c + block - 1) / block; }
+  };
+  static Planes planes(const Shape& shape, Layout layout);
+  // The values as they lie in memory, whatever the layout; those of plain floats are data<float>().
+  const float* stored() const { return static_cast<const float*>(storage_->data()); }
+  float* mutable_stored() {
+    storage_->raise_version();
+    return static_cast<float*>(storage_->data());
+  }
+  static int64_t stored_size(const Shape& shape, Layout layout);
+  int64_t stored_size() const { return stored_size(shape_, layout_); }
+  // The same values in plain order; the tensor itself where that is its order.
+  Tensor to_plain() const;
+
  private:
+  void* plain_data() const {
+    if (!layout_.plain()) fail(Code::kInternal, "a blocked tensor was used as a plain one");
+    return storage_->data();
+  }
   void* typed(DataType wanted) const {
     if (type_ != wanted) {
       fail(Code::kInvalidArgument, "a tensor of type ", type_name(type_), " was used as ",
            type_name(wanted));
     }
-    return storage_->data();
+    return plain_data();
   }
 
   std::shared_ptr<Storage> storage_;
   Shape shape_;
   DataType type_ = DataType::kUndefined;
+  Layout layout_;
   int64_t size_ = 0;
 };
 
