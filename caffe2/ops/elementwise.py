@@ -7,95 +7,38 @@ from typing import Any
 
 import numpy as np
 
-from caffe2.ops.arguments import Bool, Int, OperatorError
+from caffe2.ops.arguments import OperatorError
+from caffe2.ops.broadcast import (
+    BROADCAST,
+    BROADCASTING,
+    binary_shape,
+    broadcast_shapes,
+    require_own_shapes,
+    summed,
+    wide_operands,
+)
 from caffe2.ops.datatypes import DOUBLE, FLOAT, INTS
 from caffe2.ops.declaration import Array, GradientContext, OpView, Spec, operator
 from caffe2.ops.shapes import require_same_types
 
 _TYPES = FLOAT | DOUBLE | INTS
-_ARGS = {"broadcast": Bool(False), "axis": Int(-1, min=-1)}
-_BROADCASTING = """
+_BROADCASTING = f"""
     A, B: float, double, int32 or int64 tensors of one type.  C: the same type.
-    Shapes are broadcast as NumPy does.  With broadcast=1, as old nets have it, C has the shape of
-    A, and the shape of B is a part of it: the last dimensions or, with `axis`, those from `axis`
-    on; trailing dimensions of 1 in B fit any."""
-
-
-def _aligned(a: tuple[int, ...], b: tuple[int, ...], op: OpView) -> tuple[int, ...]:
-    """The shape of B that NumPy's broadcasting takes to that of A in the way of broadcast=1."""
-    first = len(a) - len(b) if op.args.axis == -1 else op.args.axis
-    if len(b) > len(a) or first > len(a) - len(b):
-        raise OperatorError(
-            "B", f"has shape {b}, which is no part of {a}, the shape of A, from axis {first} on"
-        )
-    end = len(b)
-    while end and b[end - 1] == 1:
-        end -= 1
-    if a[first : first + end] != b[:end]:
-        raise OperatorError(
-            "B", f"has shape {b}; A has {a}, {a[first : first + end]} from axis {first} on"
-        )
-    return (1,) * first + b[:end] + (1,) * (len(a) - first - end)
-
-
-def _shapes(
-    a: tuple[int, ...], b: tuple[int, ...], op: OpView
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The shape of C, and that of B for NumPy's broadcasting."""
-    if op.args.broadcast:
-        return a, _aligned(a, b, op)
-    try:
-        return np.broadcast_shapes(a, b), b
-    except ValueError:
-        problem = f"has shape {b}, which cannot be broadcast with {a}, the shape of A"
-        raise OperatorError("B", problem) from None
-
-
-def _require_own_shapes(op: OpView, inputs: tuple[Spec, ...], outputs: tuple[Spec, ...]) -> None:
-    """An output can overwrite an input of its own shape only."""
-    for name, spec in zip(op.outputs, outputs, strict=True):
-        for blob, given in zip(op.inputs, inputs, strict=True):
-            if blob == name and given.shape != spec.shape:
-                problem = f"has shape {spec.shape} and cannot overwrite its input of {given.shape}"
-                raise OperatorError(f"output '{name}'", problem)
-
-
-def _binary_shape(A: Spec, B: Spec, op: OpView) -> Spec:
-    require_same_types((A, B), op)
-    result = Spec(_shapes(A.shape, B.shape, op)[0], A.dtype)
-    _require_own_shapes(op, (A, B), (result,))
-    return result
+    {BROADCASTING}"""
 
 
 def _gradient_shape(dC: Spec, A: Spec, B: Spec, op: OpView) -> tuple[Spec, Spec]:
     require_same_types((dC, A, B), op)
-    expected, _ = _shapes(A.shape, B.shape, op)
+    expected, _ = broadcast_shapes(A.shape, B.shape, op)
     if dC.shape != expected:
         raise OperatorError("dC", f"has shape {dC.shape}; {expected} is needed")
-    _require_own_shapes(op, (dC, A, B), (A, B))
+    require_own_shapes(op, (dC, A, B), (A, B))
     return A, B
 
 
 def _binary_gradient(op: GradientContext) -> Any:
     inputs = [op.grad(0), op.input(0), op.input(1)]
     return op.make(f"{op.type}Gradient", inputs, [op.input_grad(0), op.input_grad(1)])
-
-
-def _operands(A: Array, B: Array, op: OpView) -> tuple[Array, Array]:
-    """A and B, in float64 when they are floats, shaped for NumPy's broadcasting."""
-    wide = np.float64 if A.dtype.kind == "f" else A.dtype
-    return A.astype(wide), B.reshape(_shapes(A.shape, B.shape, op)[1]).astype(wide)
-
-
-def _summed(gradient: Array, aligned: tuple[int, ...], like: Array) -> Array:
-    """The gradient of a broadcast operand: summed over the dimensions it was repeated along."""
-    extra = gradient.ndim - len(aligned)
-    repeated = [
-        axis
-        for axis, size in enumerate(gradient.shape)
-        if axis < extra or (aligned[axis - extra] == 1 and size != 1)
-    ]
-    return gradient.sum(axis=tuple(repeated)).reshape(like.shape).astype(like.dtype)
 
 
 def _quotient(a: Array, b: Array) -> Array:
@@ -117,13 +60,13 @@ def _declare(name: str, equation: str, compute: Any, gradient_doc: str, gradient
         gradient = _binary_gradient
 
         def reference(A: Array, B: Array, op: OpView) -> Array:
-            return np.asarray(compute(*_operands(A, B, op))).astype(A.dtype)
+            return np.asarray(compute(*wide_operands(A, B, op))).astype(A.dtype)
 
     class Gradient:
         def reference(dC: Array, A: Array, B: Array, op: OpView) -> tuple[Array, Array]:
-            a, b = _operands(A, B, op)
+            a, b = wide_operands(A, B, op)
             da, db = gradients(dC.astype(a.dtype), a, b)
-            return _summed(da, a.shape, A), _summed(db, b.shape, B)
+            return summed(da, a.shape, A), summed(db, b.shape, B)
 
     Binary.__doc__ = f"{equation}, element by element.\n{_BROADCASTING}\n    "
     Gradient.__doc__ = f"""{gradient_doc}, summed over what was broadcast: the gradient of {name}.
@@ -135,20 +78,18 @@ def _declare(name: str, equation: str, compute: Any, gradient_doc: str, gradient
         name,
         inputs="A B",
         outputs="C",
-        args=_ARGS,
+        args=BROADCAST,
         types={"A": _TYPES, "B": _TYPES},
         inplace=[(0, 0), (1, 0)],
-        native=False,
-        shape=_binary_shape,
+        shape=binary_shape,
     )(Binary)
     operator(
         f"{name}Gradient",
         inputs="dC A B",
         outputs="dA dB",
-        args=_ARGS,
+        args=BROADCAST,
         types={"dC": _TYPES, "A": _TYPES, "B": _TYPES},
         inplace=[(0, 0), (0, 1)],
-        native=False,
         shape=_gradient_shape,
     )(Gradient)
 
@@ -164,11 +105,10 @@ _declare(
     "Div",
     inputs="A B",
     outputs="C",
-    args=_ARGS,
+    args=BROADCAST,
     types={"A": _TYPES, "B": _TYPES},
     inplace=[(0, 0)],
-    native=False,
-    shape=_binary_shape,
+    shape=binary_shape,
 )
 class Div:
     __doc__ = f"""C = A / B, element by element.
@@ -177,7 +117,7 @@ class Div:
     """
 
     def reference(A: Array, B: Array, op: OpView) -> Array:
-        return _quotient(*_operands(A, B, op)).astype(A.dtype)
+        return _quotient(*wide_operands(A, B, op)).astype(A.dtype)
 
     def gradient(op: GradientContext) -> Any:
         inputs = [op.grad(0), op.input(0), op.input(1), op.output(0)]
@@ -188,10 +128,9 @@ class Div:
     "DivGradient",
     inputs="dC A_or_B B_or_C C?",
     outputs="dA dB",
-    args=_ARGS,
+    args=BROADCAST,
     types={"dC": _TYPES, "A_or_B": _TYPES, "B_or_C": _TYPES, "C": _TYPES},
     inplace=[(0, 0)],
-    native=False,
 )
 class DivGradient:
     """dA = dC / B, dB = -dC * C / B, summed over what was broadcast: the gradient of Div.
@@ -206,18 +145,18 @@ class DivGradient:
         A, B, result = (A_or_B, B_or_C, C) if C is not None else (B_or_C, A_or_B, B_or_C)
         given = (dC, A_or_B, B_or_C) if C is None else (dC, A_or_B, B_or_C, C)
         require_same_types(given, op)
-        expected, _ = _shapes(A.shape, B.shape, op)
+        expected, _ = broadcast_shapes(A.shape, B.shape, op)
         for name, spec in (("dC", dC), ("B_or_C" if C is None else "C", result)):
             if spec is not None and spec.shape != expected:
                 raise OperatorError(name, f"has shape {spec.shape}; {expected} is needed")
-        _require_own_shapes(op, given, (A, B))
+        require_own_shapes(op, given, (A, B))
         return A, B
 
     def reference(
         dC: Array, A_or_B: Array, B_or_C: Array, C: Array | None, op: OpView
     ) -> tuple[Array, Array]:
         A, B, result = (A_or_B, B_or_C, C) if C is not None else (B_or_C, A_or_B, B_or_C)
-        a, b = _operands(A, B, op)
+        a, b = wide_operands(A, B, op)
         da = _quotient(dC.astype(a.dtype), b)
         db = _quotient(-dC.astype(a.dtype) * result.astype(a.dtype), b)
-        return _summed(da, a.shape, A), _summed(db, b.shape, B)
+        return summed(da, a.shape, A), summed(db, b.shape, B)

@@ -133,13 +133,10 @@ def GetNetName(net: Any) -> str:
 # ------------------------------------------------------------------- workspaces
 
 
-def SwitchWorkspace(name: str, create_if_missing: bool = False) -> None:
+def SwitchWorkspace(name: str | bytes, create_if_missing: bool = False) -> None:
     """Makes `name` the current workspace.  RuntimeError when there is none and none is wanted."""
     global _active, _current
-    if not isinstance(name, str):
-        raise TypeError(
-            f"a workspace is named by a str, not by {type(name).__name__}: {name!r:.200}"
-        )
+    name = _name(name, "workspace")
     with _lock:
         if name not in _workspaces and name != _DEFAULT:
             if not create_if_missing:
@@ -167,7 +164,7 @@ def Workspaces() -> list[str]:
 
 
 @contextlib.contextmanager
-def WorkspaceGuard(workspace_name: str) -> Iterator[None]:
+def WorkspaceGuard(workspace_name: str | bytes) -> Iterator[None]:
     """Switches to a workspace, made where missing, and back at the end of the `with` block."""
     before = CurrentWorkspace()
     SwitchWorkspace(workspace_name, True)

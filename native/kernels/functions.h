@@ -44,6 +44,8 @@
   KERNEL(sub)                          \
   KERNEL(mul)                          \
   KERNEL(div)                          \
+  KERNEL(binary_supports)              \
+  KERNEL(binary)                       \
   KERNEL(axpby)                        \
   KERNEL(weighted_sum)                 \
   KERNEL(add_row)                      \

@@ -77,7 +77,30 @@ struct PoolShape {
   int64_t dilation_h = 1, dilation_w = 1;
 };
 
-enum class Type : int { kFloat, kInt32, kInt64, kUint8, kBool };
+enum class Type : int { kFloat, kInt32, kInt64, kUint8, kBool, kDouble };
+
+enum class Binary : int {
+  kAdd,
+  kSub,
+  kMul,
+  kDiv,  // integers: toward zero; no divisor may be 0
+  kAnd,
+  kOr,
+  kXor,
+  kEqual,
+  kNotEqual,
+  kLess,
+  kLessEqual
+};
+
+// Two operands seen as one shape: dimensions (at least one, the outermost first) and how far apart
+// neighbours along each lie in a and b. 0: the operand is repeated; the last distances are 0 or 1.
+struct Broadcast {
+  static constexpr int kMaxDims = 16;
+  int rank = 1;
+  int64_t dims[kMaxDims] = {1};
+  int64_t a[kMaxDims] = {1}, b[kMaxDims] = {1};
+};
 
 // A stream of random numbers (Philox4x32-10). Element i of a fill depends only on (key, stream,
 // offset + i), so any fill can be split or repeated.
@@ -165,6 +188,11 @@ struct Table {
   void (*sub)(int64_t n, const float* a, const float* b, float* y, const Parallel& parallel);
   void (*mul)(int64_t n, const float* a, const float* b, float* y, const Parallel& parallel);
   void (*div)(int64_t n, const float* a, const float* b, float* y, const Parallel& parallel);
+  // y = f(a, b), of the same type or, from comparisons, bool. In place on an operand that is not
+  // repeated. Arithmetic: floats and integers (which wrap around); bits: integers and bool.
+  bool (*binary_supports)(Binary f, Type type);
+  void (*binary)(Binary f, Type type, const Broadcast& shape, const void* a, const void* b, void* y,
+                 const Parallel& parallel);
   void (*axpby)(int64_t n, float alpha, const float* x, float beta, float* y,
                 const Parallel& parallel);  // y = alpha * x + beta * y
   // y = sum of weights[i] * inputs[i], in order; y may be any of the inputs. weights may be null

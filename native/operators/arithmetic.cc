@@ -8,6 +8,7 @@
 
 #include "core/operator.h"
 #include "core/registry.h"
+#include "operators/dispatch.h"
 #include "operators/shapes.h"
 
 namespace caffe2 {
@@ -181,29 +182,8 @@ To cast_value(From value) {
 
 // Calls f with a value of the element type.
 template <class F>
-void dispatch(DataType type, const F& f) {
-  switch (type) {
-    case DataType::kFloat:
-      return f(float());
-    case DataType::kDouble:
-      return f(double());
-    case DataType::kInt32:
-      return f(int32_t());
-    case DataType::kInt64:
-      return f(int64_t());
-    case DataType::kBool:
-      return f(bool());
-    case DataType::kUInt8:
-      return f(uint8_t());
-    case DataType::kInt8:
-      return f(int8_t());
-    case DataType::kUInt16:
-      return f(uint16_t());
-    case DataType::kInt16:
-      return f(int16_t());
-    default:
-      fail(Code::kUnsupported, "there is no cast from or to ", type_name(type));
-  }
+void dispatch_cast(DataType type, const F& f) {
+  dispatch<float, double, int32_t, int64_t, bool, uint8_t, int8_t, uint16_t, int16_t>(type, f);
 }
 
 class CastOperator : public Operator {
@@ -213,15 +193,15 @@ class CastOperator : public Operator {
  protected:
   void run() override {
     const Tensor& x = input(0);
-    dispatch(x.type(), [](auto) {});
+    dispatch_cast(x.type(), [](auto) {});
     Tensor& y = output(0, x.shape(), to_);
-    kernels::Type from, to;
-    if (kernel_type(x.type(), &from) && kernel_type(to_, &to)) {
-      return kernels().cast(from, to, x.size(), x.raw_data(), y.raw_mutable_data(), parallel());
+    const auto from = kernel_type(x.type()), to = kernel_type(to_);
+    if (from && to) {
+      return kernels().cast(*from, *to, x.size(), x.raw_data(), y.raw_mutable_data(), parallel());
     }
-    dispatch(x.type(), [&](auto from_value) {
+    dispatch_cast(x.type(), [&](auto from_value) {
       using From = decltype(from_value);
-      dispatch(to_, [&](auto to_value) {
+      dispatch_cast(to_, [&](auto to_value) {
         using To = decltype(to_value);
         const From* in = x.data<From>();
         To* out = y.mutable_data<To>();
@@ -238,7 +218,7 @@ class CastOperator : public Operator {
       const int64_t number = given == nullptr ? args.integer("to")
                              : given->i       ? *given->i
                                               : static_cast<int64_t>(given->f.value_or(0));
-      dispatch(static_cast<DataType>(number), [](auto) {});
+      dispatch_cast(static_cast<DataType>(number), [](auto) {});
       return static_cast<DataType>(number);
     }
     std::string name = *given->s;
@@ -246,32 +226,10 @@ class CastOperator : public Operator {
     for (int i = 1; i <= static_cast<int>(DataType::kDouble); i++) {
       const auto type = static_cast<DataType>(i);
       if (type == DataType::kString || name != type_name(type)) continue;
-      dispatch(type, [](auto) {});
+      dispatch_cast(type, [](auto) {});
       return type;
     }
     fail(Code::kInvalidArgument, "argument 'to' = '", *given->s, "' names no element type");
-  }
-
-  static bool kernel_type(DataType type, kernels::Type* out) {
-    switch (type) {
-      case DataType::kFloat:
-        *out = kernels::Type::kFloat;
-        return true;
-      case DataType::kInt32:
-        *out = kernels::Type::kInt32;
-        return true;
-      case DataType::kInt64:
-        *out = kernels::Type::kInt64;
-        return true;
-      case DataType::kUInt8:
-        *out = kernels::Type::kUint8;
-        return true;
-      case DataType::kBool:
-        *out = kernels::Type::kBool;
-        return true;
-      default:
-        return false;
-    }
   }
 
   const DataType to_;

@@ -202,6 +202,7 @@ def test_workspaces_are_apart():
     with pytest.raises(TypeError, match="a workspace is named by a str, not by int: 3"):
         workspace.SwitchWorkspace(3, True)
     assert workspace.Workspaces() == ["default", "other"]
-    workspace.SwitchWorkspace("other")
+    workspace.SwitchWorkspace(b"other")
+    assert workspace.CurrentWorkspace() == "other"
     workspace.ResetWorkspace()
     workspace.SwitchWorkspace("default")

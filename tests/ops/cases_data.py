@@ -132,7 +132,10 @@ BROADCAST = {
     "legacy": ((2, "N", "C"), ("N", "C"), {"broadcast": 1}),
     "axis": (("N", 3, "C", 2), (3, "C"), {"broadcast": 1, "axis": 1}),
     "axis ones": (("N", 3, "C"), (3, 1), {"broadcast": 1, "axis": 1}),
-    "legacy one": (("N", 3), (1,), {"broadcast": 1}),
+    "legacy one": (("N", 3), (1, 1, 1), {"broadcast": 1}),
+    "legacy ones": (("N", 3, "C"), (1, 3), {"broadcast": 1, "axis": 0}),
+    "mixed": ((2, "N", 3, "C"), ("N", 1, "C"), {}),
+    "axis_str": (("N", 2, 3, "C"), ("C",), {"broadcast": 1, "axis_str": "C", "order": "NHWC"}),
 }
 
 
@@ -197,6 +200,9 @@ ELEMENTWISE = [
             unfit("a leading one", (2, 1), (1, 2), broadcast=1),
             unfit("more dimensions", (2,), (2, 2), broadcast=1),
             unfit("an axis too far back", (2, 3), (3,), broadcast=1, axis=2),
+            unfit("ones in the middle", (2, 3, 2), (2, 1, 2), broadcast=1),
+            unfit("axis twice", (2, 3), (3,), broadcast=1, axis=1, axis_str="C"),
+            unfit("an unknown axis_str", (2, 3), (3,), broadcast=1, axis_str="X"),
         ],
     ),
     Case(
