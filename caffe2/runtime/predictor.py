@@ -27,7 +27,9 @@ class Predictor:
     fills, be it an input or a parameter, stays there until it is given anew.  Both nets are NetDef
     messages, their serialized bytes, or objects with a `Proto()`.
 
-    The predictor has a workspace of its own.  ValueError for bytes that are no NetDef and for nets
+    The predictor has a workspace of its own, in which the blobs between inputs and outputs are not
+    to be seen: they share memory, and operators do the work of those after them on the way.
+    ValueError for bytes that are no NetDef and for nets
     that do not fit together, before any of them runs; EngineError when a net fails.  Calls from
     several threads take turns.
     """
@@ -47,7 +49,7 @@ class Predictor:
         if not predict.name:
             predict.name = "predict_net"
         self._name = predict.name
-        self._workspace.create_net(predict.SerializeToString())
+        self._workspace.create_net(predict.SerializeToString(), hide_intermediates=True)
 
     def _check(self, init: caffe2_pb2.NetDef, predict: caffe2_pb2.NetDef, filled: set[str]) -> None:
         unresolved = _unresolved(init, set(), [])

@@ -64,7 +64,7 @@ Predictor::Predictor(std::shared_ptr<Engine> engine, std::string_view init_net,
   for (const Input& input : inputs_) workspace_.create_blob(input.name);
   if (predict.name.value_or("").empty()) predict.name = "predict_net";
   net_ = *predict.name;
-  workspace_.create_net(std::move(predict), {}, false);
+  workspace_.create_net(std::move(predict), {}, false, {.hide_intermediates = true});
 }
 
 void Predictor::check_blobs(const NetDef& init, const NetDef& predict,

@@ -244,12 +244,15 @@ void bind_workspace(nb::module_& m) {
           nb::arg("op_def"), nb::arg("site") = "")
       .def(
           "create_net",
-          [](Workspace& w, const nb::bytes& def, std::vector<std::string> sites, bool overwrite) {
-            Calls::instance().run(
-                [&] { w.create_net(parse_named<NetDef>(def), std::move(sites), overwrite); });
+          [](Workspace& w, const nb::bytes& def, std::vector<std::string> sites, bool overwrite,
+             bool hide_intermediates) {
+            Calls::instance().run([&] {
+              w.create_net(parse_named<NetDef>(def), std::move(sites), overwrite,
+                           {hide_intermediates});
+            });
           },
           nb::arg("net_def"), nb::arg("sites") = std::vector<std::string>(),
-          nb::arg("overwrite") = false)
+          nb::arg("overwrite") = false, nb::arg("hide_intermediates") = false)
       .def(
           "run_net",
           [](Workspace& w, const std::string& name) {

@@ -1,5 +1,6 @@
 #include "core/operator.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace caffe2 {
@@ -85,6 +86,16 @@ void Operator::make_plain(int i) {
 const Tensor& Operator::plain_input(int i) {
   make_plain(i);
   return input(i);
+}
+
+Layout Operator::common_layout() {
+  const Layout layout = values_[0].tensor.layout();
+  const bool same = std::all_of(values_.begin(), values_.end(), [&](const BlobValue& value) {
+    return value.tensor.layout() == layout;
+  });
+  if (same) return layout;
+  for (int i = 0; i < inputs(); i++) make_plain(i);
+  return {};
 }
 
 void Operator::finish_run() {

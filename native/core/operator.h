@@ -78,6 +78,8 @@ class Operator {
   virtual bool takes_stored() const { return false; }
   // Input i in plain order, for operators that take some as stored and some not.
   const Tensor& plain_input(int i);
+  // The layout that all inputs have; where they differ they are made plain.
+  Layout common_layout();
 
   const Tensor& input(int i) const;
   // What input i held when this run began.

@@ -81,7 +81,7 @@ void Workspace::forward_blob(std::string_view name, std::shared_ptr<Blob> blob) 
 }
 
 std::shared_ptr<CompiledNet> Workspace::create_net(NetDef def, std::vector<std::string> sites,
-                                                   bool overwrite) {
+                                                   bool overwrite, NetOptions options) {
   const std::string name = def.name.value_or("");
   CAFFE2_ENFORCE(!name.empty(), "the net has no name (NetDef.name), by which it would be run");
   // With the lock held.
@@ -93,7 +93,8 @@ std::shared_ptr<CompiledNet> Workspace::create_net(NetDef def, std::vector<std::
     std::lock_guard lock(mutex_);
     require_free();
   }
-  auto net = std::make_shared<CompiledNet>(std::move(def), std::move(sites), *this, next_seed());
+  auto net =
+      std::make_shared<CompiledNet>(std::move(def), std::move(sites), *this, next_seed(), options);
   std::shared_ptr<CompiledNet> replaced = net;  // goes after the lock
   std::lock_guard lock(mutex_);
   require_free();  // another thread may have been quicker

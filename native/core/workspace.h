@@ -38,7 +38,7 @@ class Workspace {
   void forward_blob(std::string_view name, std::shared_ptr<Blob> blob);
 
   std::shared_ptr<CompiledNet> create_net(NetDef def, std::vector<std::string> sites,
-                                          bool overwrite);
+                                          bool overwrite, NetOptions options = {});
   std::shared_ptr<CompiledNet> get_net(std::string_view name) const;  // raises with near names
   bool remove_net(std::string_view name);
   std::vector<std::string> net_names() const;

@@ -9,16 +9,18 @@ namespace {
 using UnaryKernel = void (*kernels::Table::*)(int64_t, const float*, float*,
                                               const kernels::Parallel&);
 
-template <UnaryKernel kernel>
+// keeps_zeros: f(0) = 0, so that missing channels of blocked tensors stay what they are.
+template <UnaryKernel kernel, bool keeps_zeros>
 class UnaryOperator : public Operator {
  public:
   using Operator::Operator;
 
  protected:
+  bool takes_stored() const override { return keeps_zeros; }
   void run() override {
     const Tensor& x = input(0);
-    Tensor& y = output(0, x.shape(), DataType::kFloat);
-    (kernels().*kernel)(x.size(), x.data<float>(), y.mutable_data<float>(), parallel());
+    Tensor& y = output(0, x.shape(), DataType::kFloat, x.layout());
+    (kernels().*kernel)(x.stored_size(), x.stored(), y.mutable_stored(), parallel());
   }
 };
 
@@ -81,10 +83,10 @@ class SoftmaxGradientOperator : public Operator {
 
 }  // namespace
 
-REGISTER_CPU_OPERATOR(Relu, UnaryOperator<&kernels::Table::relu>)
+REGISTER_CPU_OPERATOR(Relu, UnaryOperator<&kernels::Table::relu, true>)
 REGISTER_CPU_OPERATOR(ReluGradient, OutputGradientOperator<&kernels::Table::relu_gradient>)
-REGISTER_CPU_OPERATOR(Sigmoid, UnaryOperator<&kernels::Table::sigmoid>)
-REGISTER_CPU_OPERATOR(Tanh, UnaryOperator<&kernels::Table::tanh>)
+REGISTER_CPU_OPERATOR(Sigmoid, UnaryOperator<&kernels::Table::sigmoid, false>)
+REGISTER_CPU_OPERATOR(Tanh, UnaryOperator<&kernels::Table::tanh, true>)
 REGISTER_CPU_OPERATOR(SigmoidGradient, OutputGradientOperator<&kernels::Table::sigmoid_gradient>)
 REGISTER_CPU_OPERATOR(TanhGradient, OutputGradientOperator<&kernels::Table::tanh_gradient>)
 REGISTER_CPU_OPERATOR(Softmax, SoftmaxOperator)

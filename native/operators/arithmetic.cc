@@ -32,7 +32,10 @@ class SumOperator : public Operator {
   using Operator::Operator;
 
  protected:
+  bool takes_stored() const override { return true; }
+
   void run() override {
+    const Layout layout = common_layout();
     const Tensor& first = input(0);
     std::vector<const Tensor*> tensors;
     for (int i = 0; i < inputs(); i++) {
@@ -42,13 +45,13 @@ class SumOperator : public Operator {
                      type_name(input(i).type()), " but ", describe_input(0), " has ",
                      type_name(first.type()));
     }
-    Tensor& y = output(0, first.shape(), first.type());
+    Tensor& y = output(0, first.shape(), first.type(), layout);
     switch (first.type()) {
       case DataType::kFloat: {
         std::vector<const float*> pointers;
-        for (const Tensor* tensor : tensors) pointers.push_back(tensor->data<float>());
-        kernels().weighted_sum(y.size(), inputs(), pointers.data(), nullptr,
-                               y.mutable_data<float>(), parallel());
+        for (const Tensor* tensor : tensors) pointers.push_back(tensor->stored());
+        kernels().weighted_sum(y.stored_size(), inputs(), pointers.data(), nullptr,
+                               y.mutable_stored(), parallel());
         return;
       }
       case DataType::kDouble:

@@ -41,6 +41,7 @@ class FullyConnected : public Operator {
 class FCOperator : public FullyConnected {
  public:
   using FullyConnected::FullyConnected;
+  unsigned fuses() const override { return kFusesRelu; }
 
  protected:
   void run() override {
@@ -56,6 +57,7 @@ class FCOperator : public FullyConnected {
     g.m = s.m, g.n = s.n, g.k = s.k;
     g.lda = s.k, g.ldb = s.k, g.ldc = s.n;
     g.bias = b.data<float>();
+    g.relu = fused_relu();
     Tensor& y = output(0, shape, DataType::kFloat);
     void* buffer = scratch(kernels().gemm_scratch_bytes(g, parallel().threads));
     kernels().gemm(g, x.data<float>(), w.data<float>(), y.mutable_data<float>(), buffer,
