@@ -1,5 +1,5 @@
 # mypy: disable-error-code="misc, no-any-return"
-"""New shapes for the same elements: Flatten, Reshape, ResizeLike."""
+"""New shapes for the same elements: Flatten, Reshape, Squeeze and their kin."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from caffe2.ops.declaration import (
     Spec,
     operator,
 )
-from caffe2.ops.shapes import require_same_size, split_at
+from caffe2.ops.shapes import require_dimensions, require_same_size, split_at
 
 
 @operator("Flatten", inputs="X", outputs="Y", args={"axis": Int(1, min=0)})
@@ -118,3 +118,123 @@ class Reshape:
     def gradient(op: GradientContext) -> Any:
         grad = op.input_grad(0)
         return op.make("Reshape", [op.grad(0), op.output(1)], [grad, f"_{grad}_dims"], False)
+
+
+@operator("FlattenToVec", inputs="input", outputs="output")
+class FlattenToVec:
+    """output = the elements of input in one dimension.
+
+    input: any type, at least one dimension.  output: the same type, 1-d.
+    """
+
+    def shape(input: Spec) -> Spec:
+        require_dimensions("input", input, 1)
+        return Spec((math.prod(input.shape),), input.dtype)
+
+    def reference(input: Array) -> Array:
+        return input.reshape(-1).copy()
+
+    def gradient(op: GradientContext) -> Any:
+        return op.make("ResizeLike", [op.grad(0), op.input(0)], [op.input_grad(0)])
+
+
+_DIMS = Ints(min=0, required=True)
+
+
+def _places(op: OpView, rank: int) -> list[int]:
+    """The argument `dims` in order; each is below `rank`, that of the expanded tensor."""
+    dims = sorted(set(op.args.dims))
+    if not dims or dims[-1] >= rank:
+        problem = f"is {list(op.args.dims)}; needed are some numbers below {rank}"
+        raise OperatorError("argument 'dims'", problem)
+    return dims
+
+
+@operator("ExpandDims", inputs="data", outputs="expanded", args={"dims": _DIMS}, inplace=[(0, 0)])
+class ExpandDims:
+    """expanded = data with dimensions of size 1 put in.
+
+    data, expanded: any one type.
+    dims: their places in the shape of expanded; one that is named twice counts once.
+    """
+
+    def shape(data: Spec, op: OpView) -> Spec:
+        shape = list(data.shape)
+        for dim in _places(op, len(data.shape) + len(set(op.args.dims))):
+            shape.insert(dim, 1)
+        return Spec(tuple(shape), data.dtype)
+
+    def reference(data: Array, op: OpView) -> Array:
+        return np.expand_dims(data, tuple(_places(op, data.ndim + len(set(op.args.dims))))).copy()
+
+    def gradient(op: GradientContext) -> Any:
+        return op.make("Squeeze", [op.grad(0)], [op.input_grad(0)])
+
+
+@operator("Squeeze", inputs="data", outputs="squeezed", args={"dims": _DIMS}, inplace=[(0, 0)])
+class Squeeze:
+    """squeezed = data with dimensions of size 1 taken out.
+
+    data, squeezed: any one type.
+    dims: their places in the shape of data; one that is named twice counts once.
+    """
+
+    def shape(data: Spec, op: OpView) -> Spec:
+        dims = _places(op, len(data.shape))
+        if any(data.shape[dim] != 1 for dim in dims):
+            problem = f"has shape {data.shape}; the dimensions {dims} must be 1"
+            raise OperatorError("data", problem)
+        kept = (size for place, size in enumerate(data.shape) if place not in dims)
+        return Spec(tuple(kept), data.dtype)
+
+    def reference(data: Array, op: OpView) -> Array:
+        return np.squeeze(data, tuple(_places(op, data.ndim))).copy()
+
+    def gradient(op: GradientContext) -> Any:
+        return op.make("ExpandDims", [op.grad(0)], [op.input_grad(0)])
+
+
+@operator(
+    "PrependDim",
+    inputs="data",
+    outputs="reshaped",
+    args={"dim_size": Int(min=1, required=True)},
+    inplace=[(0, 0)],
+)
+class PrependDim:
+    """reshaped = data with the first dimension cut in two, of sizes dim_size and the rest.
+
+    data: any type, at least one dimension, the first a multiple of dim_size.
+    reshaped: the same type, one dimension more.
+    """
+
+    def shape(data: Spec, op: OpView) -> Spec:
+        require_dimensions("data", data, 1)
+        first, size = data.shape[0], op.args.dim_size
+        if first % size:
+            raise OperatorError(
+                "data", f"has shape {data.shape}; dim_size={size} does not divide it"
+            )
+        return Spec((size, first // size, *data.shape[1:]), data.dtype)
+
+    def reference(data: Array, op: OpView) -> Array:
+        size = op.args.dim_size
+        return data.reshape(size, data.shape[0] // size, *data.shape[1:]).copy()
+
+    def gradient(op: GradientContext) -> Any:
+        return op.make("MergeDim", [op.grad(0)], [op.input_grad(0)])
+
+
+@operator("MergeDim", inputs="data", outputs="reshaped", inplace=[(0, 0)])
+class MergeDim:
+    """reshaped = data with its first two dimensions made one: what undoes PrependDim.
+
+    data: any type, at least two dimensions.  reshaped: the same type, one dimension less.
+    """
+
+    def shape(data: Spec) -> Spec:
+        require_dimensions("data", data, 2)
+        return Spec((data.shape[0] * data.shape[1], *data.shape[2:]), data.dtype)
+
+    def reference(data: Array) -> Array:
+        return data.reshape(data.shape[0] * data.shape[1], *data.shape[2:]).copy()

@@ -34,6 +34,12 @@ def require_rank(name: str, spec: Spec, *ranks: int) -> None:
         raise OperatorError(name, f"has shape {spec.shape}; {allowed} dimensions are needed")
 
 
+def require_dimensions(name: str, spec: Spec, least: int) -> None:
+    """OperatorError unless the tensor has at least so many dimensions."""
+    if len(spec.shape) < least:
+        raise OperatorError(name, f"has shape {spec.shape}; {least} dimensions at least are needed")
+
+
 def require_same_shape(name: str, spec: Spec, like: str, other: Spec) -> None:
     """OperatorError unless both tensors have one shape."""
     if spec.shape != other.shape:

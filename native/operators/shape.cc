@@ -1,4 +1,5 @@
 // Operators that change the shape and keep the values.
+#include <set>
 #include <string>
 #include <vector>
 
@@ -112,10 +113,130 @@ class ReshapeOperator : public Operator {
   const std::vector<int64_t> shape_;
 };
 
+// Operators whose output has the values of the input in another shape.
+class NewShapeOperator : public Operator {
+ public:
+  using Operator::Operator;
+
+ protected:
+  virtual Shape new_shape(const Shape& old) const = 0;
+
+  void run() override {
+    const Tensor& x = input(0);
+    output(0, new_shape(x.shape()), x.type()).copy_from(x);
+  }
+
+  void require_dimensions(const Shape& old, int least) const {
+    CAFFE2_ENFORCE(old.rank() >= least, describe_input(0), " has shape ", old.text(), "; ", least,
+                   " dimensions at least are needed");
+  }
+};
+
+class FlattenToVecOperator : public NewShapeOperator {
+ public:
+  using NewShapeOperator::NewShapeOperator;
+
+ protected:
+  Shape new_shape(const Shape& old) const override {
+    require_dimensions(old, 1);
+    return {old.size()};
+  }
+};
+
+// ExpandDims and Squeeze, with the places of the dimensions of size 1.
+class OnesOperator : public NewShapeOperator {
+ public:
+  explicit OnesOperator(const OperatorContext& context) : NewShapeOperator(context) {
+    for (const int64_t dim : args().integers("dims")) dims_.insert(dim);
+    CAFFE2_ENFORCE(!dims_.empty(), "argument 'dims' is empty");
+  }
+
+ protected:
+  void require_places(const Shape& old, int rank) const {
+    CAFFE2_ENFORCE(*dims_.rbegin() < rank, "argument 'dims' names dimension ", *dims_.rbegin(),
+                   ", but ", describe_input(0), " has shape ", old.text());
+  }
+  int count() const { return static_cast<int>(dims_.size()); }
+  bool named(int place) const { return dims_.count(place) > 0; }
+
+ private:
+  std::set<int64_t> dims_;
+};
+
+class ExpandDimsOperator : public OnesOperator {
+ public:
+  using OnesOperator::OnesOperator;
+
+ protected:
+  Shape new_shape(const Shape& old) const override {
+    const int rank = old.rank() + count();
+    require_places(old, rank);
+    Shape shape;
+    for (int place = 0, next = 0; place < rank; place++) {
+      shape.append(named(place) ? 1 : old[next++]);
+    }
+    return shape;
+  }
+};
+
+class SqueezeOperator : public OnesOperator {
+ public:
+  using OnesOperator::OnesOperator;
+
+ protected:
+  Shape new_shape(const Shape& old) const override {
+    require_places(old, old.rank());
+    Shape shape;
+    for (int place = 0; place < old.rank(); place++) {
+      CAFFE2_ENFORCE(!named(place) || old[place] == 1, describe_input(0), " has shape ", old.text(),
+                     "; dimension ", place, " must be 1");
+      if (!named(place)) shape.append(old[place]);
+    }
+    return shape;
+  }
+};
+
+class PrependDimOperator : public NewShapeOperator {
+ public:
+  explicit PrependDimOperator(const OperatorContext& context)
+      : NewShapeOperator(context), size_(args().integer("dim_size")) {}
+
+ protected:
+  Shape new_shape(const Shape& old) const override {
+    require_dimensions(old, 1);
+    CAFFE2_ENFORCE(old[0] % size_ == 0, describe_input(0), " has shape ", old.text(),
+                   "; argument 'dim_size' = ", size_, " does not divide its first dimension");
+    Shape shape{size_, old[0] / size_};
+    for (int i = 1; i < old.rank(); i++) shape.append(old[i]);
+    return shape;
+  }
+
+ private:
+  const int64_t size_;
+};
+
+class MergeDimOperator : public NewShapeOperator {
+ public:
+  using NewShapeOperator::NewShapeOperator;
+
+ protected:
+  Shape new_shape(const Shape& old) const override {
+    require_dimensions(old, 2);
+    Shape shape{checked_multiply(old[0], old[1])};
+    for (int i = 2; i < old.rank(); i++) shape.append(old[i]);
+    return shape;
+  }
+};
+
 }  // namespace
 
 REGISTER_CPU_OPERATOR(Flatten, FlattenOperator)
 REGISTER_CPU_OPERATOR(ResizeLike, ResizeLikeOperator)
 REGISTER_CPU_OPERATOR(Reshape, ReshapeOperator)
+REGISTER_CPU_OPERATOR(FlattenToVec, FlattenToVecOperator)
+REGISTER_CPU_OPERATOR(ExpandDims, ExpandDimsOperator)
+REGISTER_CPU_OPERATOR(Squeeze, SqueezeOperator)
+REGISTER_CPU_OPERATOR(PrependDim, PrependDimOperator)
+REGISTER_CPU_OPERATOR(MergeDim, MergeDimOperator)
 
 }  // namespace caffe2
