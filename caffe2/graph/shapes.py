@@ -29,6 +29,9 @@ def infer_shapes(
             outputs = ()
         for position, name in enumerate(op.output):
             spec = outputs[position] if position < len(outputs) else None
+            if spec is None and op.is_gradient_op:
+                # Where only values say it: a gradient has the shape of what it is the gradient of.
+                spec = specs.get(name.removesuffix("_grad"))
             specs.pop(name, None)
             if spec is not None:
                 specs[name] = spec

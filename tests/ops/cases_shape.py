@@ -1,5 +1,7 @@
 """Harness cases of joining, cutting, rearranging and reshaping."""
 
+import math
+
 import numpy as np
 
 from caffe2.testing import Bad, Case, any_shape, anything, exactly, floats, integers
@@ -152,7 +154,25 @@ REARRANGING = [
          bad=[Bad("another type", {"X": I8([[1]])}), Bad("empty", {"dY": np.ones((0, 3), I4)})]),
 ]  # fmt: skip
 
-CASES = [*JOINING, *RESHAPING, *REARRANGING]
+HALVES = F4([0, -0.0, 1.5, 1e6, -1e6, 1e-8, 6e-8, 2.98e-8, 2.99e-8, math.nan, math.inf, 2049, 2051,
+             65519, 65520, 6.1e-5, 6.0975e-5, -3.3e-6, 1 / 3])  # fmt: skip
+COPYING = [
+    *(Case(type, input=anything(any_shape)) for type in
+      ("Alias", "EnsureDense", "EnsureCPUOutput", "CopyFromCPUInput")),
+    Case("Alias", title="strings", gradient=False, input=TEXTS),
+    Case("AliasWithName", args={"name": "mark"}, input=anything(any_shape)),
+    Case("Shape", X=anything(any_shape), bad=[Bad("axes=[2] of 2", args={"axes": [2]})]),
+    Case("Shape", title="axes", args={"axes": [1, 0, 1]}, X=anything("N", "C")),
+    Case("Size", X=anything(any_shape)),
+    Case("FloatToHalf", gradient=False, input=floats(any_shape)),
+    Case("FloatToHalf", title="edges", gradient=False, input=exactly(HALVES)),
+    Case("HalfToFloat", gradient=False, input=floats(any_shape, low=-9, high=9, dtype="f2")),
+    # Every bit pattern that is a number.
+    Case("HalfToFloat", title="all", gradient=False,
+         input=exactly(np.arange(31745, dtype=np.uint16).view(np.float16))),
+]  # fmt: skip
+
+CASES = [*JOINING, *RESHAPING, *REARRANGING, *COPYING]
 
 LOOSER = {
     "SliceGradient": "two or four inputs and one output",
