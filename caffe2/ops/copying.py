@@ -56,9 +56,7 @@ class AliasWithName:
         return input.copy()
 
 
-@operator(
-    "EnsureDense", inputs="input", outputs="output", inplace=[(0, 0)], shape=same_as("input")
-)
+@operator("EnsureDense", inputs="input", outputs="output", inplace=[(0, 0)], shape=same_as("input"))
 class EnsureDense:
     """output = input; its gradient is dense, whatever comes back.
 

@@ -197,6 +197,9 @@ def test_workspaces_are_apart():
     assert workspace.CurrentWorkspace() == "default"
     np.testing.assert_array_equal(workspace.FetchBlob("x"), [1])
     assert workspace.Workspaces() == ["default", "other"]
+    workspace.SwitchWorkspace(b"other")
+    assert workspace.CurrentWorkspace() == "other"
+    workspace.SwitchWorkspace("default")
     with pytest.raises(RuntimeError, match="no workspace 'missing'"):
         workspace.SwitchWorkspace("missing")
     with pytest.raises(TypeError, match="a workspace is named by a str, not by int: 3"):

@@ -101,6 +101,16 @@ def test_shapes_of_what_the_workspace_holds():
         workspace.InferShapesAndTypes([net], {**given, "x": [-2, 3]})
 
 
+def test_a_gradient_has_the_shape_of_its_blob():
+    """Also where the operator that makes it would need values to know."""
+    feed(x=np.zeros((2, 3)), y=np.zeros((2, 1)))
+    net = core.Net("joined")
+    joined, _ = net.Concat(["x", "y"], ["joined", "sizes"], axis=1)
+    net.AddGradientOperators([joined])
+    shapes = workspace.InferShapesAndTypes([net])[0]
+    assert shapes["x_grad"] == [2, 3] and shapes["y_grad"] == [2, 1]
+
+
 @pytest.mark.parametrize(
     ("flags", "error", "text"),
     [

@@ -89,6 +89,18 @@ LAYERS = [
         ("sum", ["x", "y"], "z"), {},
         'z = Sum(x, y, order="NCHW", use_cudnn=1, cudnn_exhaustive_search=0)', [],
     ),
+    *(
+        ((name, ["x", "y"], "z"), kwargs,
+         f"z, _z_concat_dims = Concat(x, y, {order}use_cudnn=1, cudnn_exhaustive_search=0{axis})",
+         [])
+        # depth_concat is broken in the original; it was written to be concat.
+        for name in ("concat", "depth_concat")
+        for kwargs, order, axis in (({}, 'order="NCHW", ', ""), ({"axis": 2}, "", ", axis=2"))
+    ),
+    (
+        ("transpose", "x", "y"), {"axes": [1, 0]},
+        'y = Transpose(x, order="NCHW", cudnn_exhaustive_search=0, axes=[1, 0]) engine=CUDNN', [],
+    ),
     (("accuracy", ["x", "l"], "acc"), {"top_k": 5}, "acc = Accuracy(x, l, top_k=5)", []),
     (
         ("iter", "it"), {},

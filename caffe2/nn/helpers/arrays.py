@@ -1,10 +1,10 @@
-"""Sums and shapes of blobs."""
+"""Sums, shapes and orders of blobs."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from caffe2.nn.engine import plain_arguments
+from caffe2.nn.engine import engine_arguments, plain_arguments
 from caffe2.nn.model_helper import ModelHelper
 
 
@@ -18,4 +18,24 @@ def flatten(model: ModelHelper, blob_in: Any, blob_out: Any, **kwargs: Any) -> A
     return model.net.Flatten(blob_in, blob_out, **plain_arguments(kwargs))
 
 
-HELPERS = [flatten, sum]
+def concat(model: ModelHelper, blob_in: Any, blob_out: Any, **kwargs: Any) -> Any:
+    """The operator Concat: blobs one after the other along `axis`, by default the channels.
+
+    The sizes along the axis are in the blob `_<blob_out>_concat_dims`.
+    """
+    if "axis" in kwargs:
+        kwargs.pop("order", None)
+    return model.net.Concat(blob_in, [blob_out, f"_{blob_out}_concat_dims"], **kwargs)[0]
+
+
+def depth_concat(model: ModelHelper, blob_in: Any, blob_out: Any, **kwargs: Any) -> Any:
+    """The former name of `concat`."""
+    return concat(model, blob_in, blob_out, **kwargs)
+
+
+def transpose(model: ModelHelper, blob_in: Any, blob_out: Any, **kwargs: Any) -> Any:
+    """The operator Transpose; `axes` says which dimension of the input each one is."""
+    return model.net.Transpose(blob_in, blob_out, **engine_arguments(kwargs))
+
+
+HELPERS = [concat, depth_concat, flatten, sum, transpose]
