@@ -59,8 +59,7 @@
   KERNEL(softmax_loss)                 \
   KERNEL(softmax_loss_gradient)        \
   KERNEL(sum)                          \
-  KERNEL(row_sums)                     \
-  KERNEL(column_sums)                  \
+  KERNEL(reduce)                       \
   KERNEL(argmax)                       \
   KERNEL(first_outside)                \
   KERNEL(uniform)                      \

@@ -102,6 +102,8 @@ struct Broadcast {
   int64_t a[kMaxDims] = {1}, b[kMaxDims] = {1};
 };
 
+enum class Reduction : int { kSum, kSumAbs, kSumSquares, kMax, kMin };
+
 // A stream of random numbers (Philox4x32-10). Element i of a fill depends only on (key, stream,
 // offset + i), so any fill can be split or repeated.
 struct RandomState {
@@ -231,8 +233,10 @@ struct Table {
                                 const float* weights, float scale, float* dx,
                                 const Parallel& parallel);
   double (*sum)(int64_t n, const float* x, const Parallel& parallel);
-  void (*row_sums)(int64_t m, int64_t n, const float* x, float* y, const Parallel& parallel);
-  void (*column_sums)(int64_t m, int64_t n, const float* x, float* y, const Parallel& parallel);
+  // y[o][i] = the reduction of x[o][0..n)[i]. Of no values a sum is 0, a maximum the lowest number,
+  // a minimum the largest one. A NaN stays.
+  void (*reduce)(Reduction r, int64_t outer, int64_t n, int64_t inner, const float* x, float* y,
+                 const Parallel& parallel);
   // Index of the first largest element of each row; a NaN counts as largest, as in NumPy. n > 0.
   void (*argmax)(int64_t m, int64_t n, const float* x, int64_t* y, const Parallel& parallel);
   // Index of the first element outside [low, high), or -1.

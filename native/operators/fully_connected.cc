@@ -92,7 +92,8 @@ class FCGradientOperator : public FullyConnected {
                                     wants_dx ? kernels().gemm_scratch_bytes(data, threads) : 0));
     const float* dyp = dy.data<float>();
     kernels().gemm(weights, dyp, x.data<float>(), dw.mutable_data<float>(), buffer, parallel());
-    kernels().column_sums(s.m, s.n, dyp, db.mutable_data<float>(), parallel());
+    kernels().reduce(kernels::Reduction::kSum, 1, s.m, s.n, dyp, db.mutable_data<float>(),
+                     parallel());
     if (wants_dx) {
       kernels().gemm(data, dyp, w.data<float>(), dx->mutable_data<float>(), buffer, parallel());
     }

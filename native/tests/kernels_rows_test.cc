@@ -179,13 +179,56 @@ TEST_CASE("sums of rows and columns") {
       }
       for (const Table* kernels : tables()) {
         Floats r(m, kNan), c(n, kNan), c8(n, kNan);
-        kernels->row_sums(m, n, x.data(), r.data(), threads(2));
-        kernels->column_sums(m, n, x.data(), c.data(), threads(1));
-        kernels->column_sums(m, n, x.data(), c8.data(), threads(8));
+        kernels->reduce(Reduction::kSum, m, n, 1, x.data(), r.data(), threads(2));
+        kernels->reduce(Reduction::kSum, 1, m, n, x.data(), c.data(), threads(1));
+        kernels->reduce(Reduction::kSum, 1, m, n, x.data(), c8.data(), threads(8));
         CHECK(count_wrong(r, rows, rows_bound) == 0);
         CHECK(count_wrong(c, columns, columns_bound) == 0);
         CHECK(same_bits(c, c8));
       }
+    }
+  }
+}
+
+TEST_CASE("reductions of the middle axis") {
+  const float infinity = INFINITY, most = 3.402823466e38f;
+  for (int64_t n : {0, 1, 7, 33, 70000}) {
+    for (int64_t inner : {1, 3, 17, 65}) {
+      const int64_t outer = n > 100 ? 2 : 5;
+      const Floats x = Random(8).floats(outer * n * inner, -1, 1);
+      const int64_t size = outer * inner;
+      Floats most_of(size, n > 0 ? -infinity : -most), least_of(size, n > 0 ? infinity : most);
+      std::vector<double> sizes(size), squares(size);
+      const std::vector<double> bound(size, sum_bound(32, n));
+      for (int64_t i = 0; i < outer * n * inner; i++) {
+        const int64_t at = i / (n * inner) * inner + i % inner;
+        most_of[at] = std::max(most_of[at], x[i]);
+        least_of[at] = std::min(least_of[at], x[i]);
+        sizes[at] += std::fabs(x[i]);
+        squares[at] += static_cast<double>(x[i]) * x[i];
+      }
+      for (const Table* kernels : tables()) {
+        const auto reduced = [&](Reduction r, int n_threads) {
+          Floats y(size, kNan);
+          kernels->reduce(r, outer, n, inner, x.data(), y.data(), threads(n_threads));
+          return y;
+        };
+        CHECK(reduced(Reduction::kMax, 2) == most_of);
+        CHECK(reduced(Reduction::kMin, 2) == least_of);
+        CHECK(count_wrong(reduced(Reduction::kSumAbs, 2), sizes, bound) == 0);
+        CHECK(count_wrong(reduced(Reduction::kSumSquares, 2), squares, bound) == 0);
+        CHECK(same_bits(reduced(Reduction::kSumAbs, 1), reduced(Reduction::kSumAbs, 8)));
+      }
+    }
+  }
+  const Floats holes = {1, kNan, 2, 3, 4, 5};
+  for (const Table* kernels : tables()) {
+    for (Reduction r : {Reduction::kMax, Reduction::kMin, Reduction::kSum}) {
+      Floats rows(2), columns(3);
+      kernels->reduce(r, 2, 3, 1, holes.data(), rows.data(), threads(1));
+      kernels->reduce(r, 1, 2, 3, holes.data(), columns.data(), threads(1));
+      CHECK((std::isnan(rows[0]) && !std::isnan(rows[1])));
+      CHECK((!std::isnan(columns[0]) && std::isnan(columns[1]) && !std::isnan(columns[2])));
     }
   }
 }

@@ -1,0 +1,50 @@
+"""Answers of the original Caffe2 (torch 1.10.2) for reductions, asked once and written down."""
+
+import math
+
+import numpy as np
+import pytest
+
+INF, NAN = math.inf, math.nan
+F4, F8, I4, I8 = np.float32, np.float64, np.int32, np.int64
+X23 = F4([[-2, -1, 0], [1, 2, 3]])
+LOWEST = np.finfo(F4).min
+
+# (type, inputs, arguments, outputs)
+VALUES = [
+    ("ReduceSum", [X23], {}, [F4([[3]])]),
+    ("ReduceSum", [X23], {"keepdims": 0}, [F4(3)]),
+    ("ReduceSum", [X23], {"axes": [1, 1]}, [F4([[-3], [6]])]),
+    ("ReduceSum", [X23.astype(I8)], {"axes": [-1]}, [I8([[-3], [6]])]),
+    ("ReduceMean", [np.ones((0, 3), F4)], {"axes": [0]}, [F4([[0, 0, 0]])]),
+    ("ReduceMean", [F4(3)], {}, [F4(3)]),
+    ("ReduceMax", [np.ones((0, 3), F4)], {"axes": [0]}, [F4([[LOWEST] * 3])]),
+    ("ReduceMin", [np.ones((0, 3), F4)], {}, [F4([[-LOWEST]])]),
+    ("ReduceMax", [F4([[-INF, -INF]])], {}, [F4([[-INF]])]),
+    ("ReduceMax", [X23], {"axes": []}, [F4([[3]])]),
+    ("ReduceL1", [X23], {"axes": [1]}, [F4([[3], [6]])]),
+    ("ReduceL2", [X23], {"axes": [1], "keepdims": 0}, [F4([math.sqrt(5), math.sqrt(14)])]),
+    ("ReduceMeanGradient", [F4([1, 2]), X23, F4([[0], [0]])], {"axes": [1]},
+     [F4([[1 / 3] * 3, [2 / 3] * 3])]),
+    ("ReduceMaxGradient", [F4([[1], [1]]), F4([[2, 2, 0], [0, 0, 0]]), F4([[2], [0]])],
+     {"axes": [1]}, [F4([[1, 1, 0], [1, 1, 1]])]),
+    ("ReduceL1Gradient", [F4([[1], [2]]), X23, F4([[3], [6]])], {"axes": [1]},
+     [F4([[-1, -1, 0], [2, 2, 2]])]),
+    ("ReduceL2Gradient", [F4([[1], [2]]), X23, F4([[math.sqrt(5)], [math.sqrt(14)]])],
+     {"axes": [1]}, [F4([[-0.8944272, -0.4472136, 0], [0.5345225, 1.069045, 1.6035674]])]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("type", "inputs", "args", "expected"), VALUES)
+def test_value(run, type, inputs, args, expected):
+    found = run(type, inputs, outputs=len(expected), **args)
+    for value, right in zip(found, expected, strict=True):
+        assert value.dtype == right.dtype
+        assert value.shape == right.shape
+        np.testing.assert_allclose(value, right, rtol=1e-6, atol=1e-6)
+
+
+def test_l2_gradient_of_nothing(run):
+    """0 where all of X is 0, instead of the original's 0 / 1e-12 and the like."""
+    (found,) = run("ReduceL2Gradient", [F4([[1]]), F4([[0, 0]]), F4([[0]])], axes=[1])
+    assert found.tolist() == [[0, 0]]
