@@ -3,48 +3,48 @@
 namespace caffe2 {
 namespace {
 
-// One step of a reduction: the last reduced run of `runs`.
-struct Step {
+// One pass of a reduction: the last reduced run of `runs`.
+struct Pass {
   int64_t outer = 1, n = 1, inner = 1;
 };
 
-std::vector<Step> steps_of(const Runs& runs) {
-  std::vector<Step> steps;
+std::vector<Pass> passes_of(const Runs& runs) {
+  std::vector<Pass> passes;
   int64_t behind = 1;
   for (int i = runs.count() - 1; i >= 0; i--) {
     if (!runs.reduced(i)) {
       behind *= runs.size(i);
       continue;
     }
-    Step step;
-    step.n = runs.size(i), step.inner = behind;
-    for (int k = 0; k < i; k++) step.outer *= runs.size(k);
-    steps.push_back(step);
+    Pass pass;
+    pass.n = runs.size(i), pass.inner = behind;
+    for (int k = 0; k < i; k++) pass.outer *= runs.size(k);
+    passes.push_back(pass);
   }
   // Nothing to reduce: still the absolute values or squares.
-  if (steps.empty()) steps.push_back({1, 1, runs.kept_size()});
-  return steps;
+  if (passes.empty()) passes.push_back({1, 1, runs.kept_size()});
+  return passes;
 }
 
 }  // namespace
 
 size_t reduce_scratch_bytes(const Runs& runs) {
   int64_t values = 0;
-  const auto steps = steps_of(runs);
-  for (size_t i = 0; i + 1 < steps.size(); i++) values += steps[i].outer * steps[i].inner;
+  const auto passes = passes_of(runs);
+  for (size_t i = 0; i + 1 < passes.size(); i++) values += passes[i].outer * passes[i].inner;
   return static_cast<size_t>(values) * sizeof(float);
 }
 
 void reduce(const kernels::Table& table, kernels::Reduction reduction, const Runs& runs,
             const float* x, float* y, void* scratch, const kernels::Parallel& parallel) {
-  const auto steps = steps_of(runs);
+  const auto passes = passes_of(runs);
   float* next = static_cast<float*>(scratch);
-  for (size_t i = 0; i < steps.size(); i++) {
-    const Step& step = steps[i];
-    float* to = i + 1 == steps.size() ? y : next;
-    table.reduce(reduction, step.outer, step.n, step.inner, x, to, parallel);
+  for (size_t i = 0; i < passes.size(); i++) {
+    const Pass& pass = passes[i];
+    float* to = i + 1 == passes.size() ? y : next;
+    table.reduce(reduction, pass.outer, pass.n, pass.inner, x, to, parallel);
     x = to;
-    next += step.outer * step.inner;
+    next += pass.outer * pass.inner;
     if (reduction == kernels::Reduction::kSumAbs || reduction == kernels::Reduction::kSumSquares) {
       reduction = kernels::Reduction::kSum;
     }

@@ -53,10 +53,7 @@ template <class T>
 void sum_axis(const kernels::Table& kernels, const kernels::Parallel& parallel, int64_t outer,
               int64_t n, int64_t inner, const T* x, T* y) {
   if constexpr (std::is_same_v<T, float>) {
-    if (inner == 1) return kernels.row_sums(outer, n, x, y, parallel);
-    for (int64_t o = 0; o < outer; o++) {
-      kernels.column_sums(n, inner, x + o * n * inner, y + o * inner, parallel);
-    }
+    kernels.reduce(kernels::Reduction::kSum, outer, n, inner, x, y, parallel);
   } else {
     // Integers wrap around: they are added as unsigned ones.
     using Sum = typename std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>,
