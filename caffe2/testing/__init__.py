@@ -25,7 +25,7 @@ from caffe2.testing.cases import (
     probabilities,
     result_of,
 )
-from caffe2.testing.distributions import Integers, Normal, Uniform
+from caffe2.testing.distributions import Integers, Normal, Share, Uniform
 from caffe2.testing.gradient_checker import check_gradient
 from caffe2.testing.harness import check
 from caffe2.testing.runners import (
@@ -48,6 +48,7 @@ __all__ = [
     "RefusedError",
     "Runner",
     "Session",
+    "Share",
     "Uniform",
     "any_shape",
     "anything",

@@ -103,3 +103,21 @@ class Integers(Distribution):
         centred = np.arange(self.low, self.high + 1) - (self.low + self.high) / 2
         variance = float((centred**2).mean())
         return (self.low + self.high) / 2, variance, float((centred**4).mean()) / variance**2
+
+
+@dataclass(frozen=True)
+class Share(Distribution):
+    """`value` with this probability, otherwise 0 (value > 0)."""
+
+    value: float
+    probability: float
+
+    def at_most(self, values: Array) -> Array:
+        return np.where(values < 0, 0, np.where(values < self.value, 1 - self.probability, 1))
+
+    def below(self, values: Array) -> Array:
+        return np.where(values <= 0, 0, np.where(values <= self.value, 1 - self.probability, 1))
+
+    def moments(self) -> tuple[float, float, float]:
+        p, q = self.probability, 1 - self.probability
+        return p * self.value, p * q * self.value**2, (1 - 3 * p * q) / (p * q)

@@ -62,6 +62,10 @@
   KERNEL(reduce)                       \
   KERNEL(argmax)                       \
   KERNEL(first_outside)                \
+  KERNEL(channel_sums)                 \
+  KERNEL(channel_products)             \
+  KERNEL(channel_affine)               \
+  KERNEL(channel_combine)              \
   KERNEL(uniform)                      \
   KERNEL(normal)                       \
   KERNEL(uniform_int)

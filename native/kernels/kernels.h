@@ -77,6 +77,12 @@ struct PoolShape {
   int64_t dilation_h = 1, dilation_w = 1;
 };
 
+// Data with values per channel: x[outer][channels][inner]. NCHW has inner = h * w; NHWC has
+// outer = n * h * w and inner = 1.
+struct ChannelShape {
+  int64_t outer = 1, channels = 1, inner = 1;
+};
+
 enum class Type : int { kFloat, kInt32, kInt64, kUint8, kBool, kDouble };
 
 enum class Binary : int {
@@ -241,6 +247,21 @@ struct Table {
   void (*argmax)(int64_t m, int64_t n, const float* x, int64_t* y, const Parallel& parallel);
   // Index of the first element outside [low, high), or -1.
   int64_t (*first_outside)(int64_t n, const int32_t* x, int32_t low, int32_t high);
+
+  // ---- channels (arrays of one value per channel may be null where it says so: zeros) -----------
+  void (*channel_sums)(const ChannelShape& s, const float* x, float* sums,
+                       const Parallel& parallel);
+  // sums = sum of (x - x_center) * (y - y_center); the centers may be null.
+  void (*channel_products)(const ChannelShape& s, const float* x, const float* x_center,
+                           const float* y, const float* y_center, float* sums,
+                           const Parallel& parallel);
+  // y = (x - center) * scale + bias; in place. center and bias may be null.
+  void (*channel_affine)(const ChannelShape& s, const float* x, const float* center,
+                         const float* scale, const float* bias, float* y, const Parallel& parallel);
+  // z = a * x + b * (y - center) + c; in place on x or y. center and c may be null.
+  void (*channel_combine)(const ChannelShape& s, const float* x, const float* a, const float* y,
+                          const float* center, const float* b, const float* c, float* z,
+                          const Parallel& parallel);
 
   // ---- random numbers: the same on every instruction set ----------------------------------------
   void (*uniform)(const RandomState& r, float low, float high, int64_t n, float* y,

@@ -27,7 +27,8 @@ def run(request):
         names = tuple(f"in{index}" for index in range(len(inputs)))
         targets = [f"out{index}" for index in range(outputs or declaration.outputs.least)]
         for source, target in declaration.enforced_inplace:
-            targets[target] = names[source]
+            if source < len(names) and target < len(targets):
+                targets[target] = names[source]
         session = request.param.session()
         for name, array in zip(names, inputs, strict=True):
             session.feed(name, np.asarray(array))
