@@ -6,6 +6,7 @@ The lines are in the modules `cases_<family>.py`, which are found by themselves.
 SPECIAL              the harness does not know the contract; the file that tests it
 NOT_OF_THE_ORIGINAL  the last release of the original lacks it; why
 LOOSER               the original's schema allows other counts of inputs or outputs; why
+MORE_IN_PLACE        the original allows more in place than the facts say; how that is known
 """
 
 import importlib
@@ -25,3 +26,4 @@ def _merged(name):
 SPECIAL = _merged("SPECIAL")
 NOT_OF_THE_ORIGINAL = _merged("NOT_OF_THE_ORIGINAL")
 LOOSER = _merged("LOOSER")
+MORE_IN_PLACE = _merged("MORE_IN_PLACE")
