@@ -42,9 +42,9 @@ void ScratchPool::release_free() {
 namespace {
 
 kernels::Isa resolve(const std::string& name) {
-  if (name == "auto" || name.empty()) return kernels::best_isa();
-  kernels::Isa isa;
-  if (!kernels::isa_from_name(name.c_str(), &isa)) {
+  kernels::Isa isa = kernels::best_isa();
+  const bool any = name == "auto" || name.empty();
+  if (!any && !kernels::isa_from_name(name.c_str(), &isa)) {
     fail(Code::kInvalidArgument, "unknown instruction set '", name, "'");
   }
   if (!kernels::supported(isa)) {

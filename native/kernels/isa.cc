@@ -11,35 +11,47 @@ namespace caffe2::kernels {
   namespace isa {                 \
   extern const Table kTable;      \
   }
-#ifdef CAFFE2_KERNELS_X86
+#ifdef CAFFE2_KERNELS_sse4
 CAFFE2_KERNELS_TABLE(sse4)
+#endif
+#ifdef CAFFE2_KERNELS_avx2
 CAFFE2_KERNELS_TABLE(avx2)
+#endif
+#ifdef CAFFE2_KERNELS_avx512
 CAFFE2_KERNELS_TABLE(avx512)
-#elif defined(CAFFE2_KERNELS_ARM64)
+#endif
+#ifdef CAFFE2_KERNELS_neon
 CAFFE2_KERNELS_TABLE(neon)
-#else
+#endif
+#ifdef CAFFE2_KERNELS_generic
 CAFFE2_KERNELS_TABLE(generic)
 #endif
 #undef CAFFE2_KERNELS_TABLE
 
 const Table* table(Isa isa) {
   switch (isa) {
-#ifdef CAFFE2_KERNELS_X86
+#ifdef CAFFE2_KERNELS_sse4
     case Isa::kSse4:
       return __builtin_cpu_supports("sse4.2") ? &sse4::kTable : nullptr;
+#endif
+#ifdef CAFFE2_KERNELS_avx2
     case Isa::kAvx2:
       return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ? &avx2::kTable
                                                                              : nullptr;
+#endif
+#ifdef CAFFE2_KERNELS_avx512
     case Isa::kAvx512:
       return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
                      __builtin_cpu_supports("fma")
                  ? &avx512::kTable
                  : nullptr;
-#elif defined(CAFFE2_KERNELS_ARM64)
+#endif
+#ifdef CAFFE2_KERNELS_neon
     case Isa::kNeon:
       return &neon::kTable;
-#else
+#endif
+#ifdef CAFFE2_KERNELS_generic
     case Isa::kGeneric:
       return &generic::kTable;
 #endif

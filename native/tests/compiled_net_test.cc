@@ -1,0 +1,265 @@
+// What a net may do where nobody looks: other layouts, several operators as one step, shared
+// memory.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "core/memory_plan.h"
+#include "core/workspace.h"
+
+using namespace caffe2;
+
+namespace {
+
+OperatorDef op(const std::string& type, std::vector<std::string> in, std::vector<std::string> out) {
+  OperatorDef def;
+  def.type = type;
+  def.input = std::move(in);
+  def.output = std::move(out);
+  return def;
+}
+
+NetDef net(std::vector<OperatorDef> ops, std::vector<std::string> outputs = {}) {
+  NetDef def;
+  def.name = "net";
+  def.op = std::move(ops);
+  def.external_output = std::move(outputs);
+  return def;
+}
+
+// Conv and its like take a sum and a Relu; everything else is a step of its own.
+std::string steps_text(const NetDef& def, const std::vector<std::string>& hidden) {
+  const auto fuses = [&](int i) -> unsigned {
+    return def.op[i].type == "Conv" ? kFusesSum | kFusesRelu
+           : def.op[i].type == "FC" ? kFusesRelu
+                                    : kFusesNothing;
+  };
+  const auto is_hidden = [&](const std::string& name) {
+    return std::find(hidden.begin(), hidden.end(), name) != hidden.end();
+  };
+  std::string text;
+  for (const Step& step : fuse(def, {fuses, is_hidden})) {
+    text += (text.empty() ? "" : " ") + std::to_string(step.op);
+    if (!step.fusion) continue;
+    text += "+" + step.fusion->residual.value_or("") + (step.fusion->relu ? "r" : "") + ">" +
+            step.fusion->output;
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("chains are one step only where nobody can tell") {
+  const OperatorDef conv = op("Conv", {"x", "w"}, {"a"});
+  SUBCASE("in place, next to each other, in any net") {
+    CHECK(steps_text(net({conv, op("Relu", {"a"}, {"a"})}), {}) == "0+r>a");
+  }
+  SUBCASE("an operator in between might know the blob by another name") {
+    const NetDef def = net({conv, op("Exp", {"b"}, {"c"}), op("Relu", {"a"}, {"a"})});
+    CHECK(steps_text(def, {}) == "0 1 2");
+    CHECK(steps_text(def, {"a"}) == "1 0+r>a");
+  }
+  SUBCASE("what is between stays when it can be seen or is used again") {
+    const NetDef def = net({conv, op("Relu", {"a"}, {"b"})});
+    CHECK(steps_text(def, {}) == "0 1");
+    CHECK(steps_text(def, {"a"}) == "0+r>b");
+    CHECK(steps_text(net({conv, op("Relu", {"a"}, {"b"}), op("Exp", {"a"}, {"c"})}), {"a"}) ==
+          "0 1 2");
+    // Written anew before it is read: another value.
+    CHECK(steps_text(net({conv, op("Relu", {"a"}, {"b"}), op("Exp", {"b"}, {"a"})}), {"a"}) ==
+          "0+r>b 2");
+  }
+  SUBCASE("a sum with another blob, then Relu; of two convolutions the later one takes it") {
+    const NetDef def = net({conv, op("Conv", {"x", "v"}, {"b"}), op("Sum", {"a", "b"}, {"c"}),
+                            op("Relu", {"c"}, {"d"})});
+    CHECK(steps_text(def, {"a", "b", "c"}) == "0 1+ar>d");
+    CHECK(steps_text(def, {"a", "b"}) == "0 1+a>c 3");
+    CHECK(steps_text(net({conv, op("Sum", {"a", "a"}, {"c"})}), {"a"}) == "0 1");
+    CHECK(steps_text(net({conv, op("Sum", {"a", "b", "c"}, {"c"})}), {"a"}) == "0 1");
+    CHECK(steps_text(net({op("FC", {"x", "w", "b"}, {"a"}), op("Sum", {"a", "b"}, {"c"})}),
+                     {"a"}) == "0 1");
+  }
+  SUBCASE("nothing that the first operator reads may change before the last one") {
+    CHECK(steps_text(net({conv, op("Exp", {"b"}, {"w"}), op("Relu", {"a"}, {"c"})}), {"a"}) ==
+          "0 1 2");
+    const std::vector<OperatorDef> sum = {conv, op("Sum", {"a", "b"}, {"c"}),
+                                          op("Exp", {"x"}, {"b"}), op("Relu", {"c"}, {"c"})};
+    CHECK(steps_text(net(sum), {"a", "c"}) == "0+b>c 2 3");
+  }
+  SUBCASE("arguments, engines and nets in operators stand in the way") {
+    OperatorDef add = op("Add", {"a", "b"}, {"c"});
+    CHECK(steps_text(net({conv, add}), {"a"}) == "0+b>c");
+    add.arg.push_back({});
+    add.arg[0].name = "broadcast";
+    CHECK(steps_text(net({conv, add}), {"a"}) == "0 1");
+    OperatorDef relu = op("Relu", {"a"}, {"c"});
+    relu.engine = "REFERENCE";
+    CHECK(steps_text(net({conv, relu}), {"a"}) == "0 1");
+    OperatorDef branch = op("If", {"b"}, {"d"});
+    branch.arg.push_back({});
+    branch.arg[0].name = "then_net";
+    branch.arg[0].n.emplace();
+    CHECK(steps_text(net({conv, branch, op("Relu", {"a"}, {"c"})}), {"a"}) == "0 1 2");
+  }
+}
+
+TEST_CASE("values that live at the same time do not overlap, others share memory") {
+  std::vector<Lifetime> chain = {{1000, 0, 1}, {500, 1, 2}, {1000, 2, 3}, {64, 3, 9}};
+  CHECK(place(chain) == 1024 + 512);
+  std::vector<Lifetime> values;
+  uint64_t state = 1;
+  const auto draw = [&](int limit) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return static_cast<int>((state >> 33) % static_cast<uint64_t>(limit));
+  };
+  for (int i = 0; i < 60; i++) {
+    const int first = draw(40);
+    values.push_back({static_cast<size_t>(draw(5000)), first, first + draw(8)});
+  }
+  const size_t bytes = place(values);
+  for (const Lifetime& a : values) {
+    CHECK(a.offset % Allocator::kAlignment == 0);
+    CHECK(a.offset + a.bytes <= bytes);
+    for (const Lifetime& b : values) {
+      if (&a == &b || a.last < b.first || b.last < a.first || !a.bytes || !b.bytes) continue;
+      CHECK((a.offset + a.bytes <= b.offset || b.offset + b.bytes <= a.offset));
+    }
+  }
+}
+
+namespace {
+
+struct Fixture {
+  std::shared_ptr<Engine> engine = std::make_shared<Engine>(EngineOptions{2, "auto", 0});
+  Workspace workspace{engine};
+
+  Tensor tensor(const Shape& shape, Layout layout = {}) {
+    Tensor tensor(engine->allocator(), shape, DataType::kFloat, layout);
+    std::fill_n(tensor.mutable_stored(), tensor.stored_size(), 0.0f);
+    return tensor;
+  }
+  void feed(const std::string& name, const Shape& shape, float first = 0) {
+    Tensor fed = tensor(shape);
+    for (int64_t i = 0; i < fed.size(); i++) {
+      fed.mutable_data<float>()[i] = first + 0.25f * static_cast<float>(i % 13) - 1;
+    }
+    workspace.create_blob(name)->set(std::move(fed));
+  }
+  std::vector<float> fetch(const std::string& name) {
+    const BlobValue value = workspace.get_blob(name)->get();
+    REQUIRE(value.is_tensor());
+    return {value.tensor.data<float>(), value.tensor.data<float>() + value.tensor.size()};
+  }
+};
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Fixture, "a blocked tensor has one meaning in both orders of its axes") {
+  for (const int width : {4, engine->kernels().vector_width}) {
+    for (const bool last : {false, true}) {
+      const int64_t n = 2, c = width + 3, places = 6;
+      const Shape shape = last ? Shape{n, 2, 3, c} : Shape{n, c, 2, 3};
+      Tensor blocked = tensor(shape, {width, last});
+      CHECK(blocked.stored_size() == n * 2 * width * places);
+      CHECK_THROWS_AS(blocked.data<float>(), Error);
+      CHECK_THROWS_AS(blocked.raw_data(), Error);
+      const auto value = [&](int64_t i, int64_t k, int64_t place) {
+        return static_cast<float>((i * c + k) * places + place);
+      };
+      for (int64_t i = 0; i < n; i++) {
+        for (int64_t k = 0; k < c; k++) {
+          for (int64_t p = 0; p < places; p++) {
+            blocked.mutable_stored()[((i * 2 + k / width) * places + p) * width + k % width] =
+                value(i, k, p);
+          }
+        }
+      }
+      const Tensor plain = blocked.to_plain();
+      workspace.create_blob("x")->set(blocked);
+      workspace.run_operator_once(op("Exp", {"x"}, {"y"}), "");
+      workspace.create_blob("z")->set(blocked);
+      workspace.run_operator_once(op("Sum", {"z", "z"}, {"z"}), "");
+      CHECK(!workspace.get_blob("z")->get_stored().tensor.layout().plain());
+      const std::vector<float> exp = fetch("y"), sum = fetch("z");
+      CHECK(workspace.get_blob("z")->get_stored().tensor.layout().plain());
+      for (int64_t i = 0; i < n; i++) {
+        for (int64_t k = 0; k < c; k++) {
+          for (int64_t p = 0; p < places; p++) {
+            const int64_t at = last ? (i * places + p) * c + k : (i * c + k) * places + p;
+            CHECK(plain.data<float>()[at] == value(i, k, p));
+            CHECK(sum[at] == 2 * value(i, k, p));
+            CHECK(exp[at] == doctest::Approx(std::exp(value(i, k, p))));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "a view keeps its order while a net writes its blob in another one") {
+  const int width = engine->kernels().vector_width;
+  workspace.create_blob("x")->set(tensor({1, width, 2, 2}, {width, false}));
+  workspace.run_operator_once(op("Relu", {"x"}, {"y"}), "");
+  const Tensor seen = workspace.get_blob("y")->get().tensor;
+  seen.storage()->add_view();
+  workspace.run_operator_once(op("Relu", {"x"}, {"y"}), "");
+  CHECK(workspace.get_blob("y")->get_stored().tensor.storage() != seen.storage());
+  seen.storage()->remove_view();
+}
+
+TEST_CASE_FIXTURE(Fixture, "hidden blobs: the same results, in less memory, and nothing to see") {
+  std::vector<OperatorDef> ops;
+  for (int i = 0; i < 12; i++) {
+    const std::string from = i == 0 ? "x" : "h" + std::to_string(i - 1);
+    ops.push_back(op(i % 2 ? "Relu" : "Tanh", {from}, {"h" + std::to_string(i)}));
+  }
+  ops.push_back(op("Sum", {"h11", "h5"}, {"y"}));
+  const NetDef def = net(ops, {"y"});
+  Workspace open(engine);
+  feed("x", {64, 1000});
+  open.create_blob("x")->set(workspace.get_blob("x")->get());
+  open.create_net(def, {}, false)->run();
+  const auto hidden = workspace.create_net(def, {}, false, {.hide_intermediates = true});
+  const size_t before = engine->allocator()->used();
+  for (int run = 0; run < 3; run++) {
+    hidden->run();
+    const BlobValue expected = open.get_blob("y")->get();
+    const float* values = expected.tensor.data<float>();
+    CHECK(fetch("y") == std::vector<float>(values, values + expected.tensor.size()));
+  }
+  CHECK(workspace.blob_names() == std::vector<std::string>{"x", "y"});
+  // The output, and three hidden values at a time instead of twelve.
+  CHECK(engine->allocator()->used() - before <= 4 * 64 * 1000 * sizeof(float) + 1024);
+  // Larger and smaller inputs are other runs of the same net.
+  for (const int64_t rows : {100, 3}) {
+    feed("x", {rows, 1000}, 0.5f);
+    open.create_blob("x")->set(workspace.get_blob("x")->get());
+    open.get_net("net")->run();
+    for (int run = 0; run < 2; run++) {
+      hidden->run();
+      const BlobValue expected = open.get_blob("y")->get();
+      const float* values = expected.tensor.data<float>();
+      CHECK(fetch("y") == std::vector<float>(values, values + expected.tensor.size()));
+    }
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "what exists, is wanted, or is used by operators with a memory is not hidden") {
+  feed("x", {3});
+  feed("kept", {3});
+  OperatorDef iter = op("Iter", {"count"}, {"count"});
+  Tensor count(engine->allocator(), {1}, DataType::kInt64);
+  count.mutable_data<int64_t>()[0] = 4;
+  workspace.create_blob("count")->set(std::move(count));
+  workspace
+      .create_net(net({op("Relu", {"x"}, {"kept"}), op("Tanh", {"kept"}, {"out"}),
+                       op("Relu", {"out"}, {"gone"}), iter},
+                      {"out"}),
+                  {}, false, {.hide_intermediates = true})
+      ->run();
+  CHECK(workspace.blob_names() == std::vector<std::string>{"count", "kept", "out", "x"});
+  CHECK(fetch("kept")[0] == 0);
+}
