@@ -181,7 +181,8 @@ TEST_CASE_FIXTURE(Fixture, "a blocked tensor has one meaning in both orders of i
       workspace.create_blob("x")->set(blocked);
       workspace.run_operator_once(op("Sigmoid", {"x"}, {"y"}), "");
       workspace.create_blob("z")->set(blocked);
-      workspace.run_operator_once(op("Sum", {"z", "z"}, {"z"}), "");
+      workspace.create_blob("also_z")->set(blocked);
+      workspace.run_operator_once(op("Sum", {"z", "also_z"}, {"z"}), "");
       CHECK(!workspace.get_blob("z")->get_stored().tensor.layout().plain());
       const std::vector<float> sigmoid = fetch("y"), sum = fetch("z");
       CHECK(workspace.get_blob("z")->get_stored().tensor.layout().plain());
