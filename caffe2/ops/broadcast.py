@@ -35,19 +35,20 @@ def _axis(a: ShapeOf, b: ShapeOf, op: OpView) -> int:
     return int(op.args.order.index(op.args.axis_str))
 
 
-def _aligned(a: ShapeOf, b: ShapeOf, op: OpView) -> ShapeOf:
-    """The shape of B that NumPy's broadcasting takes to that of A in the way of broadcast=1."""
+def legacy_shape(a: ShapeOf, b: ShapeOf, op: OpView, name: str = "B") -> ShapeOf:
+    """The shape of B that NumPy's broadcasting takes to that of A in the way of broadcast=1.
+    OperatorError, with the name of B, where it is no part of A."""
     first = _axis(a, b, op)
     if all(dim == 1 for dim in b):
         return (1,) * len(a)
     if len(b) > len(a) or first > len(a) - len(b):
         problem = f"has shape {b}, which is no part of {a}, the shape of A, from axis {first} on"
-        raise OperatorError("B", problem)
+        raise OperatorError(name, problem)
     inner = [d for d, dim in enumerate(b) if dim != 1]
     begin, end = inner[0], inner[-1] + 1
     if a[first + begin : first + end] != b[begin:end]:
         raise OperatorError(
-            "B", f"has shape {b}; A has {a}, {a[first : first + end]} from axis {first} on"
+            name, f"has shape {b}; A has {a}, {a[first : first + end]} from axis {first} on"
         )
     return (1,) * (first + begin) + b[begin:end] + (1,) * (len(a) - first - end)
 
@@ -55,7 +56,7 @@ def _aligned(a: ShapeOf, b: ShapeOf, op: OpView) -> ShapeOf:
 def broadcast_shapes(a: ShapeOf, b: ShapeOf, op: OpView) -> tuple[ShapeOf, ShapeOf]:
     """The shape of C, and that of B for NumPy's broadcasting."""
     if op.args.broadcast:
-        return a, _aligned(a, b, op)
+        return a, legacy_shape(a, b, op)
     try:
         return np.broadcast_shapes(a, b), b
     except ValueError:

@@ -41,6 +41,12 @@ def _binary_gradient(op: GradientContext) -> Any:
     return op.make(f"{op.type}Gradient", inputs, [op.input_grad(0), op.input_grad(1)])
 
 
+def _shape_gradient(op: GradientContext) -> Any:
+    # Of A and B the shapes count alone: that of an input which C overwrites is that of C.
+    inputs = [op.grad(0), *op.inputs]
+    return op.make(f"{op.type}Gradient", inputs, [op.input_grad(0), op.input_grad(1)])
+
+
 def _quotient(a: Array, b: Array) -> Array:
     """a / b; integers are rounded toward zero, as in C."""
     if a.dtype.kind == "f":
@@ -52,12 +58,19 @@ def _quotient(a: Array, b: Array) -> Array:
     return floor + ((a - floor * b != 0) & ((a < 0) != (b < 0)))
 
 
-def _declare(name: str, equation: str, compute: Any, gradient_doc: str, gradients: Any) -> None:
+def _declare(
+    name: str,
+    equation: str,
+    compute: Any,
+    gradient_doc: str,
+    gradients: Any,
+    rule: Any = _shape_gradient,
+) -> None:
     """`name` and its gradient; `gradients(dC, A, B)` gives the gradients of A and B before they
     are summed over what was broadcast."""
 
     class Binary:
-        gradient = _binary_gradient
+        gradient = rule
 
         def reference(A: Array, B: Array, op: OpView) -> Array:
             return np.asarray(compute(*wide_operands(A, B, op))).astype(A.dtype)
@@ -97,7 +110,12 @@ def _declare(name: str, equation: str, compute: Any, gradient_doc: str, gradient
 _declare("Add", "C = A + B", np.add, "dA = dC, dB = dC", lambda dC, A, B: (dC, dC))
 _declare("Sub", "C = A - B", np.subtract, "dA = dC, dB = -dC", lambda dC, A, B: (dC, -dC))
 _declare(
-    "Mul", "C = A * B", np.multiply, "dA = dC * B, dB = dC * A", lambda dC, A, B: (dC * B, dC * A)
+    "Mul",
+    "C = A * B",
+    np.multiply,
+    "dA = dC * B, dB = dC * A",
+    lambda dC, A, B: (dC * B, dC * A),
+    _binary_gradient,
 )
 
 
@@ -120,42 +138,46 @@ class Div:
         return _quotient(*wide_operands(A, B, op)).astype(A.dtype)
 
     def gradient(op: GradientContext) -> Any:
-        inputs = [op.grad(0), op.input(0), op.input(1), op.output(0)]
+        # Of A the shape counts alone: where C overwrites it, that of C.
+        inputs = [op.grad(0), op.inputs[0], op.input(1), op.output(0)]
         return op.make("DivGradient", inputs, [op.input_grad(0), op.input_grad(1)])
 
 
 @operator(
     "DivGradient",
-    inputs="dC A_or_B B_or_C C?",
+    inputs="dC_or_B A_or_C B_or_dC C?",
     outputs="dA dB",
     args=BROADCAST,
-    types={"dC": _TYPES, "A_or_B": _TYPES, "B_or_C": _TYPES, "C": _TYPES},
+    types=dict.fromkeys(("dC_or_B", "A_or_C", "B_or_dC", "C"), _TYPES),
     inplace=[(0, 0)],
 )
 class DivGradient:
     """dA = dC / B, dB = -dC * C / B, summed over what was broadcast: the gradient of Div.
 
-    Inputs: dC, A, B, C of Div; or dC, B, C where A had the shape of C.
+    Inputs: dC, A, B, C; or, as old nets have it, B, C, dC, where A had the shape of C.
     Arguments: as for Div.  dA, dB: with the shapes and the type of A and B.
     """
 
     def shape(
-        dC: Spec, A_or_B: Spec, B_or_C: Spec, C: Spec | None, op: OpView
+        dC_or_B: Spec, A_or_C: Spec, B_or_dC: Spec, C: Spec | None, op: OpView
     ) -> tuple[Spec, Spec]:
-        A, B, result = (A_or_B, B_or_C, C) if C is not None else (B_or_C, A_or_B, B_or_C)
-        given = (dC, A_or_B, B_or_C) if C is None else (dC, A_or_B, B_or_C, C)
+        given = tuple(spec for spec in (dC_or_B, A_or_C, B_or_dC, C) if spec is not None)
         require_same_types(given, op)
+        dC, A, B, result = given if C is not None else (B_or_dC, A_or_C, dC_or_B, A_or_C)
         expected, _ = broadcast_shapes(A.shape, B.shape, op)
-        for name, spec in (("dC", dC), ("B_or_C" if C is None else "C", result)):
-            if spec is not None and spec.shape != expected:
+        names = ("dC_or_B", "C") if C is not None else ("B_or_dC", "A_or_C")
+        for name, spec in zip(names, (dC, result), strict=True):
+            if spec.shape != expected:
                 raise OperatorError(name, f"has shape {spec.shape}; {expected} is needed")
         require_own_shapes(op, given, (A, B))
         return A, B
 
     def reference(
-        dC: Array, A_or_B: Array, B_or_C: Array, C: Array | None, op: OpView
+        dC_or_B: Array, A_or_C: Array, B_or_dC: Array, C: Array | None, op: OpView
     ) -> tuple[Array, Array]:
-        A, B, result = (A_or_B, B_or_C, C) if C is not None else (B_or_C, A_or_B, B_or_C)
+        dC, A, B, result = dC_or_B, A_or_C, B_or_dC, C
+        if result is None:
+            dC, B, result = B_or_dC, dC_or_B, A_or_C
         a, b = wide_operands(A, B, op)
         da = _quotient(dC.astype(a.dtype), b)
         db = _quotient(-dC.astype(a.dtype) * result.astype(a.dtype), b)

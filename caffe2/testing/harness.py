@@ -149,7 +149,6 @@ class _Check:
     def in_place(self) -> None:
         drawn = self.case.small()
         expected = self.expected(drawn)
-        allowed = {*self.declaration.inplace, *self.declaration.enforced_inplace}
         for source, (_, blob, _) in enumerate(drawn):
             for target in range(len(self.case.outputs)):
                 outputs = list(self.outputs(drawn))
@@ -158,7 +157,7 @@ class _Check:
                 self.feed(session, drawn)
                 operation = self.operation(drawn, tuple(outputs))
                 fits = self.case.in_place or expected[target].shape == drawn[source][2].shape
-                if (source, target) in allowed and fits:
+                if self.declaration.allows_inplace(source, target) and fits:
                     self.run_in(session, operation, f"in-place {(source, target)}")
                     found = tuple(session.fetch(name) for name in outputs)
                     self.compare(f"in-place {(source, target)}", drawn, found, expected)
@@ -292,8 +291,9 @@ class _Check:
             extra = [("extra", f"extra_{i}", _SENTINEL) for i in range(inputs.most + 1)]
             many = (*good.inputs, *(blob for _, blob, _ in extra))[: inputs.most + 1]
             yield "too many inputs", [*drawn, *extra], _changed(good, inputs=many)
-        few_outputs = good.outputs[: outputs.least - 1]
-        yield "too few outputs", drawn, _changed(good, outputs=few_outputs)
+        if outputs.least:
+            few_outputs = good.outputs[: outputs.least - 1]
+            yield "too few outputs", drawn, _changed(good, outputs=few_outputs)
         if outputs.most is not None:
             names = tuple(f"out_{i}" for i in range(outputs.most + 1))
             yield "too many outputs", drawn, _changed(good, outputs=names)

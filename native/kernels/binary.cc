@@ -2,14 +2,6 @@
 #include "kernels/blocks.h"
 #include "kernels/functions.h"
 
-// Tells the vectorizer that element i of the output is no other element of an operand: without it,
-// loops that run in place would go one element at a time.
-#if defined(__clang__)
-#define ELEMENTS_APART _Pragma("clang loop vectorize(assume_safety)")
-#else
-#define ELEMENTS_APART _Pragma("GCC ivdep")
-#endif
-
 namespace caffe2::kernels::CAFFE2_KERNELS_ISA {
 
 namespace {
@@ -41,6 +33,19 @@ struct Div {
   }
   static FORCE_INLINE int64_t of(int64_t a, int64_t b) {
     return b == -1 ? (int64_t)(0 - (uint64_t)a) : a / b;
+  }
+};
+// A NaN where one of the two is.
+struct Max {
+  template <class T>
+  static FORCE_INLINE T of(T a, T b) {
+    return (a > b) | (a != a) ? a : b;
+  }
+};
+struct Min {
+  template <class T>
+  static FORCE_INLINE T of(T a, T b) {
+    return (a < b) | (a != a) ? a : b;
   }
 };
 struct And {
@@ -216,6 +221,10 @@ Function function(Binary f, Type type) {
       return arithmetic<Mul>(type);
     case Binary::kDiv:
       return quotient(type);
+    case Binary::kMax:
+      return type == Type::kFloat ? broadcast<Max, float, float> : nullptr;
+    case Binary::kMin:
+      return type == Type::kFloat ? broadcast<Min, float, float> : nullptr;
     case Binary::kAnd:
       return bits<And>(type);
     case Binary::kOr:

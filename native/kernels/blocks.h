@@ -3,6 +3,14 @@
 
 #include "kernels/simd.h"
 
+// Tells the vectorizer that element i of the output is no other element of an operand: without it,
+// loops that run in place would go one element at a time.
+#if defined(__clang__)
+#define ELEMENTS_APART _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define ELEMENTS_APART _Pragma("GCC ivdep")
+#endif
+
 namespace caffe2::kernels::CAFFE2_KERNELS_ISA {
 
 // How many threads can be at work on `blocks` blocks, that is how many slices of scratch they need.

@@ -47,22 +47,6 @@ void scale(int64_t n, float alpha, const float* x, float* y, const Parallel& par
   map(parallel, n, y, [alpha](vf v) { return alpha * v; }, x);
 }
 
-void add(int64_t n, const float* a, const float* b, float* y, const Parallel& parallel) {
-  map(parallel, n, y, [](vf u, vf v) { return u + v; }, a, b);
-}
-
-void sub(int64_t n, const float* a, const float* b, float* y, const Parallel& parallel) {
-  map(parallel, n, y, [](vf u, vf v) { return u - v; }, a, b);
-}
-
-void mul(int64_t n, const float* a, const float* b, float* y, const Parallel& parallel) {
-  map(parallel, n, y, [](vf u, vf v) { return u * v; }, a, b);
-}
-
-void div(int64_t n, const float* a, const float* b, float* y, const Parallel& parallel) {
-  map(parallel, n, y, [](vf u, vf v) { return u / v; }, a, b);
-}
-
 void axpby(int64_t n, float alpha, const float* x, float beta, float* y, const Parallel& parallel) {
   map(parallel, n, y, [=](vf u, vf v) { return alpha * u + beta * v; }, x, (const float*)y);
 }

@@ -38,12 +38,10 @@
   KERNEL(sigmoid)                      \
   KERNEL(tanh_gradient)                \
   KERNEL(sigmoid_gradient)             \
+  KERNEL(unary)                        \
+  KERNEL(unary_gradient)               \
   KERNEL(fill)                         \
   KERNEL(scale)                        \
-  KERNEL(add)                          \
-  KERNEL(sub)                          \
-  KERNEL(mul)                          \
-  KERNEL(div)                          \
   KERNEL(binary_supports)              \
   KERNEL(binary)                       \
   KERNEL(axpby)                        \

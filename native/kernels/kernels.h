@@ -85,11 +85,37 @@ struct ChannelShape {
 
 enum class Type : int { kFloat, kInt32, kInt64, kUint8, kBool, kDouble };
 
+// y = f(x) with the parameters alpha and beta, and what the gradient is computed from: x or y.
+enum class Unary : int {
+  kSquare,
+  kSqrt,
+  kRsqrt,       // y
+  kReciprocal,  // y
+  kFloor,
+  kCeil,
+  kAbs,              // x
+  kErf,              // x
+  kClip,             // y: min(max(x, alpha), beta)
+  kLeakyRelu,        // y: alpha * x where x < 0
+  kThresholdedRelu,  // y: x where x > alpha, else 0
+  kHardSigmoid,      // y: alpha * x + beta, in [0, 1]
+  kElu,              // y: alpha * (e^x - 1) where x < 0
+  kSelu,             // y: beta * elu(x)
+  kSoftplus,         // y: log(1 + e^x)
+  kSoftsign,         // x: x / (1 + |x|)
+  kSwish,            // x: x / (1 + e^-x)
+  kMish,             // x: x * tanh(log(1 + e^x))
+  kGelu,             // x: x * (1 + erf(x / sqrt(2))) / 2
+  kFastGelu          // x: the same with a tanh in place of erf
+};
+
 enum class Binary : int {
   kAdd,
   kSub,
   kMul,
   kDiv,  // integers: toward zero; no divisor may be 0
+  kMax,  // floats; a NaN where one of the two is
+  kMin,
   kAnd,
   kOr,
   kXor,
@@ -190,12 +216,13 @@ struct Table {
                         const Parallel& parallel);  // dx = dy * (1 - y^2)
   void (*sigmoid_gradient)(int64_t n, const float* y, const float* dy, float* dx,
                            const Parallel& parallel);  // dx = dy * y * (1 - y)
+  void (*unary)(Unary f, float alpha, float beta, int64_t n, const float* x, float* y,
+                const Parallel& parallel);
+  // dx = dy * f'; v is x or y, as Unary says. Those without that word have none.
+  void (*unary_gradient)(Unary f, float alpha, float beta, int64_t n, const float* v,
+                         const float* dy, float* dx, const Parallel& parallel);
   void (*fill)(int64_t n, float value, float* y, const Parallel& parallel);
   void (*scale)(int64_t n, float alpha, const float* x, float* y, const Parallel& parallel);
-  void (*add)(int64_t n, const float* a, const float* b, float* y, const Parallel& parallel);
-  void (*sub)(int64_t n, const float* a, const float* b, float* y, const Parallel& parallel);
-  void (*mul)(int64_t n, const float* a, const float* b, float* y, const Parallel& parallel);
-  void (*div)(int64_t n, const float* a, const float* b, float* y, const Parallel& parallel);
   // y = f(a, b), of the same type or, from comparisons, bool. In place on an operand that is not
   // repeated. Arithmetic: floats and integers (which wrap around); bits: integers and bool.
   bool (*binary_supports)(Binary f, Type type);

@@ -10,23 +10,27 @@
 #include "core/registry.h"
 #include "operators/dispatch.h"
 #include "operators/shapes.h"
+#include "operators/unary.h"
 
 namespace caffe2 {
 namespace {
 
 template <class T>
-void add_all(const std::vector<const Tensor*>& tensors, Tensor& y) {
+void add_all(const std::vector<const Tensor*>& tensors, bool relu, Tensor& y) {
   const int64_t n = y.size();
   std::vector<const T*> inputs;
   for (const Tensor* tensor : tensors) inputs.push_back(tensor->data<T>());
   T* out = y.mutable_data<T>();
   for (int64_t i = 0; i < n; i++) {
-    T sum = inputs[0][i];
-    for (size_t k = 1; k < inputs.size(); k++) sum = static_cast<T>(sum + inputs[k][i]);
-    out[i] = sum;
+    auto wrapping = static_cast<Wrapping<T>>(inputs[0][i]);
+    for (size_t k = 1; k < inputs.size(); k++) wrapping += static_cast<Wrapping<T>>(inputs[k][i]);
+    const T sum = static_cast<T>(wrapping);
+    out[i] = relu && sum < 0 ? 0 : sum;
   }
 }
 
+// C = relu?(A0 + A1 + ...)
+template <bool relu>
 class SumOperator : public Operator {
  public:
   using Operator::Operator;
@@ -52,14 +56,17 @@ class SumOperator : public Operator {
         for (const Tensor* tensor : tensors) pointers.push_back(tensor->stored());
         kernels().weighted_sum(y.stored_size(), inputs(), pointers.data(), nullptr,
                                y.mutable_stored(), parallel());
+        if (relu) {
+          kernels().relu(y.stored_size(), y.stored(), y.mutable_stored(), parallel());
+        }
         return;
       }
       case DataType::kDouble:
-        return add_all<double>(tensors, y);
+        return add_all<double>(tensors, relu, y);
       case DataType::kInt32:
-        return add_all<int32_t>(tensors, y);
+        return add_all<int32_t>(tensors, relu, y);
       case DataType::kInt64:
-        return add_all<int64_t>(tensors, y);
+        return add_all<int64_t>(tensors, relu, y);
       default:
         fail(Code::kUnsupported, "sums of type ", type_name(first.type()), " have no kernel");
     }
@@ -240,7 +247,9 @@ class CastOperator : public Operator {
 
 }  // namespace
 
-REGISTER_CPU_OPERATOR(Sum, SumOperator)
+REGISTER_CPU_OPERATOR(Sum, SumOperator<false>)
+REGISTER_CPU_OPERATOR(SumInt, SumOperator<false>)
+REGISTER_CPU_OPERATOR(SumRelu, SumOperator<true>)
 REGISTER_CPU_OPERATOR(WeightedSum, WeightedSumOperator)
 REGISTER_CPU_OPERATOR(WeightedSumGradient, WeightedSumGradientOperator)
 REGISTER_CPU_OPERATOR(Scale, ScaleOperator)

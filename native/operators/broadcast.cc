@@ -73,8 +73,8 @@ void sum_axis(const kernels::Table& kernels, const kernels::Parallel& parallel, 
 
 }  // namespace
 
-BroadcastRule::BroadcastRule(const Arguments& args)
-    : legacy_(args.boolean("broadcast")), axis_(args.int32("axis")) {
+BroadcastRule::BroadcastRule(const Arguments& args, bool legacy)
+    : legacy_(legacy), axis_(args.int32("axis")) {
   const std::string axis = args.text("axis_str"), order = args.text("order");
   if (!legacy_ || axis.empty()) return;
   CAFFE2_ENFORCE(axis_ == -1, "it has both arguments 'axis' and 'axis_str'; one can be given");
@@ -144,9 +144,14 @@ kernels::Broadcast Broadcasting::loops() const {
   return found;
 }
 
-kernels::Broadcast repeated_over(int64_t n) {
+kernels::Broadcast side_by_side(int64_t n) {
   kernels::Broadcast found;
   found.dims[0] = n;
+  return found;
+}
+
+kernels::Broadcast repeated_over(int64_t n) {
+  kernels::Broadcast found = side_by_side(n);
   found.a[0] = 0;
   return found;
 }

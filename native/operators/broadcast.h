@@ -22,7 +22,8 @@ struct Broadcasting {
 // The arguments broadcast, axis, axis_str and order.
 class BroadcastRule {
  public:
-  explicit BroadcastRule(const Arguments& args);
+  explicit BroadcastRule(const Arguments& args) : BroadcastRule(args, args.boolean("broadcast")) {}
+  BroadcastRule(const Arguments& args, bool legacy);
 
   // Raises an error that names b when the shapes do not go together.
   Broadcasting apply(const Shape& a, const Shape& b, const std::string& what_a,
@@ -33,6 +34,8 @@ class BroadcastRule {
   int axis_;
 };
 
+// n values as a, n as b.
+kernels::Broadcast side_by_side(int64_t n);
 // A single value as a, n values as b.
 kernels::Broadcast repeated_over(int64_t n);
 

@@ -5,6 +5,7 @@
 #include "core/registry.h"
 #include "operators/broadcast.h"
 #include "operators/dispatch.h"
+#include "operators/shapes.h"
 
 namespace caffe2 {
 namespace {
@@ -23,9 +24,7 @@ class BroadcastingOperator : public Operator {
 
   void require_types() const {
     for (int i = 1; i < inputs(); i++) {
-      CAFFE2_ENFORCE(input(i).type() == input(0).type(), describe_input(i), " has type ",
-                     type_name(input(i).type()), " but ", describe_input(0), " has ",
-                     type_name(input(0).type()));
+      require_same_type(describe_input(0), input(0), describe_input(i), input(i));
     }
   }
 
@@ -99,7 +98,9 @@ class BinaryGradientOperator : public BroadcastingOperator {
   using BroadcastingOperator::BroadcastingOperator;
 
  protected:
-  virtual int a() const { return 1; }
+  // The numbers of dC, A and B.
+  virtual int dc() const { return 0; }
+  int a() const { return 1; }
   virtual int b() const { return 2; }
   virtual void check() const {}
   // The gradient of A (0) or B (1) before it is summed; dC itself, or what is computed in `room`.
@@ -108,33 +109,34 @@ class BinaryGradientOperator : public BroadcastingOperator {
   virtual bool negative(int) const { return false; }
 
   void run() override {
-    const Tensor& dc = input(0);
+    const Tensor& gradient_c = input(dc());
+    const DataType type = gradient_c.type();
     require_types();
     const Broadcasting shapes = broadcasting(a(), b());
-    CAFFE2_ENFORCE(dc.shape() == shapes.result, describe_input(0), " has shape ", dc.shape().text(),
-                   "; ", shapes.result.text(), " is needed");
+    CAFFE2_ENFORCE(gradient_c.shape() == shapes.result, describe_input(dc()), " has shape ",
+                   gradient_c.shape().text(), "; ", shapes.result.text(), " is needed");
     check();
     require_fit(0, input(a()).shape());
     require_fit(1, input(b()).shape());
-    Tensor* gradients[] = {&output(0, input(a()).shape(), dc.type()),
-                           &output(1, input(b()).shape(), dc.type())};
+    Tensor* gradients[] = {&output(0, input(a()).shape(), type),
+                           &output(1, input(b()).shape(), type)};
     void *room[2], *sums[2];
     for (int k = 0; k < 2; k++) {
       const Shape& shape = k == 0 ? shapes.a : shapes.b;
-      room[k] = needs_room(k) && !(shape == shapes.result) ? scratch(dc.bytes()) : nullptr;
-      sums[k] = scratch(static_cast<size_t>(sum_to_scratch(shapes.result, shape, dc.type())));
+      room[k] = needs_room(k) && !(shape == shapes.result) ? scratch(gradient_c.bytes()) : nullptr;
+      sums[k] = scratch(static_cast<size_t>(sum_to_scratch(shapes.result, shape, type)));
     }
-    // What overwrites dC comes last.
-    const bool dc_first = def().output[0] == def().input[0];
-    for (const int k : {dc_first ? 1 : 0, dc_first ? 0 : 1}) {
+    // What overwrites an input comes last.
+    const bool first_last = def().output[0] == def().input[0];
+    for (const int k : {first_last ? 1 : 0, first_last ? 0 : 1}) {
       Tensor& gradient = *gradients[k];
       void* y = gradient.raw_mutable_data();
       const void* x = term(k, shapes, room[k] != nullptr ? room[k] : y);
-      sum_to(kernels(), parallel(), dc.type(), shapes.result, x, k == 0 ? shapes.a : shapes.b, y,
+      sum_to(kernels(), parallel(), type, shapes.result, x, k == 0 ? shapes.a : shapes.b, y,
              sums[k]);
       if (!negative(k)) continue;
-      dispatch<float, double, int32_t, int64_t>(dc.type(), [&](auto zero) {
-        compute(Binary::kSub, repeated_over(gradient.size()), dc.type(), &zero, y, y);
+      dispatch<float, double, int32_t, int64_t>(type, [&](auto zero) {
+        compute(Binary::kSub, repeated_over(gradient.size()), type, &zero, y, y);
       });
     }
   }
@@ -172,19 +174,19 @@ class MulGradientOperator : public BinaryGradientOperator {
   }
 };
 
-// Inputs dC, A, B, C; or dC, B, C where A has the shape of C.
+// Inputs dC, A, B, C; or B, C, dC where A has the shape of C.
 class DivGradientOperator : public BinaryGradientOperator {
  public:
   using BinaryGradientOperator::BinaryGradientOperator;
 
  protected:
-  int a() const override { return inputs() == 4 ? 1 : 2; }
-  int b() const override { return inputs() == 4 ? 2 : 1; }
-  int c() const { return inputs() - 1; }
+  int dc() const override { return inputs() == 4 ? 0 : 2; }
+  int b() const override { return inputs() == 4 ? 2 : 0; }
+  int c() const { return inputs() == 4 ? 3 : 1; }
 
   void check() const override {
-    CAFFE2_ENFORCE(input(c()).shape() == input(0).shape(), describe_input(c()), " has shape ",
-                   input(c()).shape().text(), "; ", input(0).shape().text(), " is needed");
+    CAFFE2_ENFORCE(input(c()).shape() == input(dc()).shape(), describe_input(c()), " has shape ",
+                   input(c()).shape().text(), "; ", input(dc()).shape().text(), " is needed");
     require_divisors(b());
   }
 
@@ -192,7 +194,7 @@ class DivGradientOperator : public BinaryGradientOperator {
   bool negative(int operand) const override { return operand == 1; }
   const void* term(int operand, const Broadcasting& shapes, void* room) const override {
     const DataType type = input(0).type();
-    const void* x = input(0).raw_data();
+    const void* x = input(dc()).raw_data();
     if (operand == 1) {
       const Broadcasting same{shapes.result, shapes.result, shapes.result};
       compute(Binary::kMul, same.loops(), type, x, input(c()).raw_data(), room);

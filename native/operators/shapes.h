@@ -25,6 +25,12 @@ inline void require_same_size(const std::string& what_a, const Tensor& a, const 
                  " has ", b.shape().text(), "; they must hold equally many values");
 }
 
+inline void require_same_type(const std::string& what_a, const Tensor& a, const std::string& what_b,
+                              const Tensor& b) {
+  CAFFE2_ENFORCE(a.type() == b.type(), what_a, " has type ", type_name(a.type()), " but ", what_b,
+                 " has ", type_name(b.type()), "; they must be the same");
+}
+
 inline float scalar_value(const Tensor& tensor, const std::string& what) {
   CAFFE2_ENFORCE(tensor.size() == 1, what, " has shape ", tensor.shape().text(),
                  "; one value is needed");

@@ -85,22 +85,32 @@ void check_map(const std::vector<int>& threads_counts,
 }
 
 TEST_CASE("arithmetic, all sizes, in place") {
-  const auto binary = [](Kernel2 Table::* kernel) {
+  const auto entry = [](Kernel2 Table::* kernel) {
     return [kernel](const Table& t, int64_t n, const float* a, const float* b, float* y,
                     const Parallel& p) { (t.*kernel)(n, a, b, y, p); };
   };
+  const auto binary = [](Binary f) {
+    return [f](const Table& t, int64_t n, const float* a, const float* b, float* y,
+               const Parallel& p) {
+      Broadcast shape;
+      shape.dims[0] = n;
+      t.binary(f, Type::kFloat, shape, a, b, y, p);
+    };
+  };
   const std::vector<int> counts = {1, 2, 8};
-  check_map(counts, binary(&Table::add), [](float a, float b) { return a + b; }, 0);
-  check_map(counts, binary(&Table::sub), [](float a, float b) { return a - b; }, 0);
-  check_map(counts, binary(&Table::mul), [](float a, float b) { return a * b; }, 0);
-  check_map(counts, binary(&Table::div), [](float a, float b) { return a / b; }, 0);
+  check_map(counts, binary(Binary::kAdd), [](float a, float b) { return a + b; }, 0);
+  check_map(counts, binary(Binary::kSub), [](float a, float b) { return a - b; }, 0);
+  check_map(counts, binary(Binary::kMul), [](float a, float b) { return a * b; }, 0);
+  check_map(counts, binary(Binary::kDiv), [](float a, float b) { return a / b; }, 0);
+  check_map(counts, binary(Binary::kMax), [](float a, float b) { return std::max(a, b); }, 0);
+  check_map(counts, binary(Binary::kMin), [](float a, float b) { return std::min(a, b); }, 0);
   check_map(
-      counts, binary(&Table::relu_gradient), [](float a, float b) { return a > 0 ? b : 0; }, 0);
+      counts, entry(&Table::relu_gradient), [](float a, float b) { return a > 0 ? b : 0; }, 0);
   check_map(
-      counts, binary(&Table::tanh_gradient),
+      counts, entry(&Table::tanh_gradient),
       [](float y, float dy) { return dy * (1 - static_cast<double>(y) * y); }, 4e-6);
   check_map(
-      counts, binary(&Table::sigmoid_gradient),
+      counts, entry(&Table::sigmoid_gradient),
       [](float y, float dy) { return dy * y * (1 - static_cast<double>(y)); }, 4e-6);
   check_map(
       counts,

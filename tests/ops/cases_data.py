@@ -15,7 +15,6 @@ from caffe2.testing import (
     exactly,
     floats,
     integers,
-    like,
     result_of,
 )
 
@@ -157,14 +156,15 @@ def binary(type):
             Bad("a negative axis", args={"broadcast": 1, "axis": -2}),
         ]
         yield Case(type, **common, mismatch=loose, bad=bad, **data)
-        names = ("A_or_B", "B_or_C") if type == "Div" else ("A", "B")
-        last = {"C": result_of("Div", *names, **args)} if type == "Div" else {}
+        div = type == "Div"
+        names = ("A_or_C", "B_or_dC") if div else ("A", "B")
+        last = {"C": result_of("Div", *names, **args)} if div else {}
         inputs = dict(zip(names, data.values(), strict=True))
         yield Case(
             f"{type}Gradient",
             **common,
             mismatch=dict.fromkeys(names) if loose else {},
-            dC=result_of(type, *names, **args),
+            **{"dC_or_B" if div else "dC": result_of(type, *names, **args)},
             **inputs,
             **last,
         )
@@ -207,10 +207,19 @@ ELEMENTWISE = [
     ),
     Case(
         "DivGradient",
-        title="C for A",
-        dC=result_of("Div", "A_or_B", "A_or_B"),
-        A_or_B=floats(any_shape, low=0.5, high=2),
-        B_or_C=like("A_or_B"),
+        title="B, C, dC",
+        dC_or_B=floats(any_shape, low=0.5, high=2),
+        A_or_C=floats(any_shape),
+        B_or_dC=floats(any_shape),
+    ),
+    Case(
+        "DivGradient",
+        title="B, C, dC, row",
+        sizes={"N": (2, 3, 0), "C": (5, 1, 4)},
+        in_place=False,
+        dC_or_B=floats("C", low=0.5, high=2),
+        A_or_C=floats("N", "C"),
+        B_or_dC=floats("N", "C"),
     ),
 ]
 

@@ -5,6 +5,7 @@ The lines are in the modules `cases_<family>.py`, which are found by themselves.
 
 SPECIAL              the harness does not know the contract; the file that tests it
 NOT_OF_THE_ORIGINAL  the last release of the original lacks it; why
+OTHER_GRADIENTS      the original's gradient is made of other operators or blobs; why
 LOOSER               the original's schema allows other counts of inputs or outputs; why
 MORE_IN_PLACE        the original allows more in place than the facts say; how that is known
 """
@@ -25,5 +26,6 @@ def _merged(name):
 
 SPECIAL = _merged("SPECIAL")
 NOT_OF_THE_ORIGINAL = _merged("NOT_OF_THE_ORIGINAL")
+OTHER_GRADIENTS = _merged("OTHER_GRADIENTS")
 LOOSER = _merged("LOOSER")
 MORE_IN_PLACE = _merged("MORE_IN_PLACE")

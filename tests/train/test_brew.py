@@ -82,6 +82,19 @@ LAYERS = [
         'y = Tanh(x, order="NCHW", cudnn_exhaustive_search=0) engine=CUDNN', [],
     ),
     (
+        ("prelu", "x", "y", 3), {},
+        "y = PRelu(x, y_slope)", ["y_slope = ConstantFill(shape=[3], value=0.25)"],
+    ),
+    (
+        ("prelu", "x", "y"), {"slope_init": ("GaussianFill", {"std": 0.1}), "order": "NHWC"},
+        'y = PRelu(x, y_slope, order="NHWC")', ["y_slope = GaussianFill(shape=[1], std=0.1)"],
+    ),
+    (
+        ("elementwise_linear", "x", "y", 5), {},
+        'y = ElementwiseLinear(x, y_w, y_b, order="NCHW", use_cudnn=1, cudnn_exhaustive_search=0)',
+        ["y_w = ConstantFill(shape=[5], value=1)", "y_b = ConstantFill(shape=[5], value=0)"],
+    ),
+    (
         ("softmax", "x", "y"), {"axis": 1},
         'y = Softmax(x, order="NCHW", cudnn_exhaustive_search=0, axis=1) engine=CUDNN', [],
     ),
