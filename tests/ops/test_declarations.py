@@ -8,11 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-<<<<<<< HEAD
-from operator_cases import CASES, LOOSER, MORE_IN_PLACE, NOT_OF_THE_ORIGINAL, SPECIAL
-=======
-from operator_cases import CASES, LOOSER, NOT_OF_THE_ORIGINAL, OTHER_GRADIENTS, SPECIAL
->>>>>>> 9fd3f2e (Elementary functions, activations, Pow, extremes, choices and checks, with kernels and gradients; DivGradient takes B, C, dC as old nets have it)
+from operator_cases import (
+    CASES,
+    LOOSER,
+    MORE_IN_PLACE,
+    NOT_OF_THE_ORIGINAL,
+    OTHER_GRADIENTS,
+    SPECIAL,
+)
 
 from caffe2 import ops
 from caffe2.ops.arguments import (
