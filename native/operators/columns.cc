@@ -139,7 +139,8 @@ class ReduceTailSumOperator : public RowsOperator {
   void run() override {
     const int64_t length = row_length(), rows = input(0).dim(0);
     Tensor& y = output(0, {rows}, DataType::kFloat);
-    kernels().row_sums(rows, length, input(0).data<float>(), y.mutable_data<float>(), parallel());
+    kernels().reduce(kernels::Reduction::kSum, rows, length, 1, input(0).data<float>(),
+                     y.mutable_data<float>(), parallel());
   }
 };
 
