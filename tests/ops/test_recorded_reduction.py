@@ -32,6 +32,21 @@ VALUES = [
      [F4([[-1, -1, 0], [2, 2, 2]])]),
     ("ReduceL2Gradient", [F4([[1], [2]]), X23, F4([[math.sqrt(5)], [math.sqrt(14)]])],
      {"axes": [1]}, [F4([[-0.8944272, -0.4472136, 0], [0.5345225, 1.069045, 1.6035674]])]),
+    ("ReduceFrontSum", [X23, I4([1, 2, 0])], {}, [F4([-2, 1, 0])]),
+    ("ReduceFrontMean", [X23.astype(I4)], {}, [I4([0, 0, 1])]),
+    ("ReduceBackMean", [X23], {"num_reduce_dim": 2}, [F4(0.5)]),
+    ("ReduceBackMax", [np.ones((3, 0), F4)], {}, [F4([0, 0, 0])]),
+    ("ReduceFrontMax", [X23], {"num_reduce_dim": 0}, [X23]),
+    ("ReduceBackMaxGradient", [F4([1, 1]), F4([[1, 2, 2], [1, 1, 2]]), F4([2, 2])], {},
+     [F4([[0, 1, 1], [0, 0, 1]])]),
+    ("ReduceFrontMeanGradient", [F4([1, 2, 3]), X23, I4([1, 2, 0])], {},
+     [F4([[1, 1, 0], [0, 1, 0]])]),
+    ("ReduceBackMeanGradient", [I4([1, 2]), I4([[1, 2], [3, 4]])], {}, [I4([[0, 0], [1, 1]])]),
+    ("ReduceBackSumGradient", [F4([1, 2]), I8([2, 3])], {}, [F4([[1, 1, 1], [2, 2, 2]])]),
+    ("ReduceFrontWeightedSum", [F4([[1, 2], [3, 4]]), F4([2, 3])], {}, [F4([11, 16])]),
+    ("ReduceTailSum", [np.arange(8, dtype=F4).reshape(2, 2, 2)], {}, [F4([6, 22])]),
+    ("RowwiseMaxGradient", [F4([[[1, 1], [2, 3]]]), F4([[1, 3]]), F4([[1, 1]])], {},
+     [F4([[[1, 1], [0, 1]]])]),
 ]  # fmt: skip
 
 
