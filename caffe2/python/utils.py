@@ -25,3 +25,10 @@ __all__ = [
     "MakeArgument",
     "NumpyArrayToCaffe2Tensor",
 ]
+
+if __name__ == "__main__":
+    import sys
+
+    from caffe2.runtime.inference import main
+
+    sys.exit(main())

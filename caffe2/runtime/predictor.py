@@ -8,10 +8,11 @@ from typing import Any, cast
 
 import numpy.typing as npt
 
-from caffe2 import _native
+from caffe2 import _native, passes
 from caffe2.proto import caffe2_pb2
 from caffe2.runtime.engine import new_workspace
 from caffe2.runtime.feeding import feed
+from caffe2.runtime.values import WorkspaceValues
 
 Array = npt.NDArray[Any]
 
@@ -21,6 +22,7 @@ class Predictor:
 
     init_net     fills the parameters, run once
     predict_net  computes `external_output` from `external_input`: inputs and parameters
+    optimize     whether predict_net is rewritten to do less work (see `caffe2.passes`)
 
     What init_net does not fill has to be given to each run; `needed` names it.  Exported nets may
     also fill an input with a value that stands for it.  What is given for a blob that init_net
@@ -29,12 +31,18 @@ class Predictor:
 
     The predictor has a workspace of its own, in which the blobs between inputs and outputs are not
     to be seen: they share memory, and operators do the work of those after them on the way.
-    ValueError for bytes that are no NetDef and for nets
-    that do not fit together, before any of them runs; EngineError when a net fails.  Calls from
-    several threads take turns.
+
+    ValueError for bytes that are no NetDef and for nets that do not fit together, before any of
+    them runs; EngineError when a net fails.  Calls from several threads take turns.
     """
 
-    def __init__(self, init_net: Any, predict_net: Any, engine: _native.Engine | None = None):
+    def __init__(
+        self,
+        init_net: Any,
+        predict_net: Any,
+        engine: _native.Engine | None = None,
+        optimize: bool = True,
+    ):
         init, predict = _net_def(init_net, "init_net"), _net_def(predict_net, "predict_net")
         filled = {name for op in init.op for name in op.output}
         self.inputs: list[str] = list(dict.fromkeys(predict.external_input))
@@ -46,10 +54,24 @@ class Predictor:
         self._workspace.run_net_once(init.SerializeToString())
         for name in self.needed:
             self._workspace.create_blob(name)
+        self._folded: set[str] = set()
+        if optimize:
+            predict = self._optimized(predict, filled)
         if not predict.name:
             predict.name = "predict_net"
         self._name = predict.name
         self._workspace.create_net(predict.SerializeToString(), hide_intermediates=True)
+
+    def _optimized(self, predict: caffe2_pb2.NetDef, filled: set[str]) -> caffe2_pb2.NetDef:
+        # What init_net fills may stand for an input, so only weights are taken as constant.
+        values = WorkspaceValues(self._workspace, filled)
+        optimized, _ = passes.optimize(
+            predict, values, self.outputs, without=["fold_constants", "drop_dead_code"]
+        )
+        self._folded = filled.intersection(self.inputs).difference(optimized.external_input)
+        for name in self._folded:
+            self._workspace.delete_blob(name)
+        return optimized
 
     def _check(self, init: caffe2_pb2.NetDef, predict: caffe2_pb2.NetDef, filled: set[str]) -> None:
         unresolved = _unresolved(init, set(), [])
@@ -102,6 +124,12 @@ class Predictor:
             if not taken:
                 taken = f"a list of one, or by name any of {', '.join(self.inputs) or 'none'}"
             raise ValueError(f"inputs given: {given or 'none'}; this net takes: {taken}")
+        for name in names:
+            if name in self._folded:
+                raise ValueError(
+                    f"parameter '{name}' has become a part of another one; "
+                    "a Predictor made with optimize=False takes it"
+                )
         return dict(zip(names, values, strict=True))
 
 

@@ -1,0 +1,103 @@
+"""What passes work on: a net, and the values of its constants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, MutableMapping
+from typing import Any, TypeAlias
+
+import numpy.typing as npt
+
+from caffe2 import ops
+from caffe2.ops.declaration import OpView
+from caffe2.proto import caffe2_pb2
+
+Array: TypeAlias = npt.NDArray[Any]
+
+
+class InferenceModel:
+    """A net that predicts, with the values that are the same in every run.
+
+    net      a copy of the NetDef, which passes change
+    params   values of blobs by name; those that the net writes are not constant
+    outputs  the blobs that are wanted of it
+
+    Blobs may be written several times; "the value" of operator i is what it writes, until the blob
+    is written again.
+    """
+
+    def __init__(
+        self,
+        net: caffe2_pb2.NetDef,
+        params: MutableMapping[str, Array],
+        outputs: Iterable[str] | None = None,
+    ) -> None:
+        self.net = caffe2_pb2.NetDef()
+        self.net.CopyFrom(net)
+        self.params = params
+        self.outputs = list(net.external_output if outputs is None else outputs)
+
+    @property
+    def op(self) -> Any:
+        return self.net.op
+
+    def view(self, index: int) -> OpView | None:
+        """The operator with its arguments; None when nobody declared its type."""
+        op = self.op[index]
+        return ops.find(op.type).view_of(op) if op.type in ops.all() else None
+
+    def constant(self, name: str) -> Array | None:
+        """The value of a blob that no operator writes; None when there is none."""
+        if name not in self.params or any(name in op.output for op in self.op):
+            return None
+        return self.params[name]
+
+    def add_param(self, like: str, value: Array) -> str:
+        """The name of a new constant, made from an existing one."""
+        taken = {*self.params, *self.net.external_input}
+        taken.update(*(op.output for op in self.op))
+        name, number = f"{like}_folded", 2
+        while name in taken:
+            name, number = f"{like}_folded_{number}", number + 1
+        self.params[name] = value
+        self.net.external_input.append(name)
+        return name
+
+    def writer(self, index: int, name: str) -> int | None:
+        """The operator before `index` that wrote what `index` would read as `name`."""
+        for i in range(index - 1, -1, -1):
+            if name in self.op[i].output:
+                return i
+        return None
+
+    def readers(self, index: int, name: str) -> list[int]:
+        """The operators that read the value of `index`; the net's length stands for the caller."""
+        found = []
+        for i in range(index + 1, len(self.op)):
+            if name in self.op[i].input or name in self.op[i].control_input:
+                found.append(i)
+            if name in self.op[i].output:
+                return found
+        return found + ([len(self.op)] if name in self.outputs else [])
+
+    def mentions(self, name: str, first: int, last: int) -> bool:
+        """Whether an operator in [first, last) reads or writes a blob."""
+        return any(
+            name in op.input or name in op.output or name in op.control_input
+            for op in self.op[first:last]
+        )
+
+    def runs_nets(self, index: int) -> bool:
+        """Whether an operator holds nets, which may use any blob."""
+        return any(arg.HasField("n") or arg.nets for arg in self.op[index].arg)
+
+    def writes_into(self, index: int, last: int, renamed: str) -> bool:
+        """Whether output 0 of `index` may be called as that of `last`, the only reader of it."""
+        op = self.op[index]
+        return (
+            len(op.output) >= 1
+            and self.readers(index, op.output[0]) == [last]
+            and (op.output[0] == renamed or not self.mentions(renamed, index + 1, last))
+            and renamed not in op.output[1:]
+            and (renamed not in op.input or op.output[0] == renamed)
+            and not any(self.runs_nets(i) for i in range(index, last + 1))
+        )

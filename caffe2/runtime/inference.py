@@ -1,0 +1,93 @@
+"""Making nets ready for inference, with the values that a workspace holds."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from caffe2 import passes
+from caffe2.graph.files import load_net, save_message, save_net
+from caffe2.graph.predictor import add_tensor
+from caffe2.proto import caffe2_pb2
+from caffe2.runtime.engine import new_workspace
+from caffe2.runtime.values import WorkspaceValues
+from caffe2.runtime.workspace import current
+
+
+def optimize(
+    predict_net: Any, inputs: Sequence[str], outputs: Sequence[str], without: Collection[str] = ()
+) -> caffe2_pb2.NetDef:
+    """The net that computes `outputs` from `inputs` with less work (see `caffe2.passes.optimize`).
+
+    All other blobs that `predict_net` (a Net or NetDef) reads are taken as constant: they have to
+    be in the current workspace.  Constants that change get new names there; the old ones stay.
+
+    ValueError for inputs that the net does not read and outputs that it does not compute.
+    """
+    net = predict_net.Proto() if hasattr(predict_net, "Proto") else predict_net
+    read = {name for op in net.op for name in op.input}
+    unread = [name for name in inputs if name not in read]
+    if unread:
+        raise ValueError(f"the net does not read {', '.join(unread)}")
+    workspace = current()
+    values = WorkspaceValues(workspace, read.difference(inputs))
+    optimized, _ = passes.optimize(net, values, [str(name) for name in outputs], without=without)
+    del optimized.external_output[:]
+    optimized.external_output.extend(str(name) for name in outputs)
+    return optimized
+
+
+def optimize_pair(
+    init_net: caffe2_pb2.NetDef, predict_net: caffe2_pb2.NetDef, without: Collection[str] = ()
+) -> tuple[caffe2_pb2.NetDef, caffe2_pb2.NetDef, list[str]]:
+    """init_net and predict_net of a saved model, optimized, and a line for each change.
+
+    What init_net fills is constant, but for the first of the net's inputs where all are filled: a
+    value that stands for it.
+    """
+    workspace = new_workspace()
+    workspace.run_net_once(init_net.SerializeToString())
+    filled = [name for op in init_net.op for name in op.output]
+    inputs = list(predict_net.external_input)
+    stands_for_input = inputs[:1] if set(inputs) <= set(filled) else []
+    values = WorkspaceValues(workspace, set(filled) - set(stands_for_input))
+    predict, notes = passes.optimize(predict_net, values, without=without)
+    init = caffe2_pb2.NetDef(name=init_net.name)
+    for name in predict.external_input:
+        if name in values or name in stands_for_input:
+            add_tensor(init, name, workspace.fetch(name))
+    return init, predict, notes
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command `python -m caffe2.python.utils`."""
+    parser = argparse.ArgumentParser(prog="python -m caffe2.python.utils")
+    commands = parser.add_subparsers(dest="command", required=True)
+    command = commands.add_parser("optimize_net", help="make a saved model ready for inference")
+    command.add_argument("--init_model", required=True, help="the net that fills the parameters")
+    command.add_argument("--predict_model", required=True, help="the net that predicts")
+    command.add_argument(
+        "--output_model", required=True, help="file for both nets, a ModelDef (init, predict)"
+    )
+    command.add_argument("--output_init", help="file for the new init net alone")
+    command.add_argument("--output_predict", help="file for the new predict net alone")
+    command.add_argument(
+        "--fuse_bn_into_conv",
+        action="store_true",
+        help="only fold scales and shifts of channels into the layers before them",
+    )
+    options = parser.parse_args(arguments)
+    without = set(passes.INFERENCE) - {"fold_affine"} if options.fuse_bn_into_conv else set()
+    predict_net = load_net(options.predict_model)
+    before = len(predict_net.op)
+    init, predict, notes = optimize_pair(load_net(options.init_model), predict_net, without)
+    model = caffe2_pb2.ModelDef(name=predict.name, net=[init, predict])
+    save_message(model, options.output_model)
+    for net, path in ((init, options.output_init), (predict, options.output_predict)):
+        if path:
+            save_net(net, path)
+    for note in notes:
+        print(note)
+    print(f"{before} operators before, {len(predict.op)} after")
+    return 0

@@ -1,0 +1,229 @@
+"""Rewritten nets compute what they did, with fewer operators."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from caffe2 import ops, passes
+from caffe2.proto import caffe2_pb2
+from caffe2.python import core, optimize_for_inference, workspace
+
+RNG = np.random.default_rng(5)
+C = 6
+
+
+def values(*shape):
+    return RNG.normal(size=shape).astype(np.float32)
+
+
+PARAMS = {
+    "w": values(C, 3, 3, 3),
+    "b": values(C),
+    "wt": values(3, C, 2, 2),
+    "wf": values(C, 12),
+    "gamma": values(C),
+    "beta": values(C),
+    "mean": values(C),
+    "var": np.abs(values(C)) + np.float32(0.3),
+    "factor": values(C, 1, 1),
+    "term": values(1, C, 1, 1),
+    "legacy": values(C),
+}
+BN = ("gamma", "beta", "mean", "var")
+CONV = core.CreateOperator("Conv", ["x", "w", "b"], ["y"], kernel=3, pad=1)
+NORM = core.CreateOperator("SpatialBN", ["y", *BN], ["z"], is_test=1, epsilon=1e-3)
+RELU = core.CreateOperator("Relu", ["z"], ["z"])
+
+
+def net_of(*operators, outputs=("z",)):
+    net = caffe2_pb2.NetDef(name="net", op=operators, external_output=outputs)
+    written = set()
+    for op in operators:
+        net.external_input.extend(n for n in op.input if n not in written)
+        written.update(op.output)
+    return net
+
+
+def run(net, params, x):
+    blobs = {**params, "x": x}
+    for op in net.op:
+        declaration = ops.find(op.type)
+        found = declaration.run(declaration.view_of(op), [blobs[name] for name in op.input])
+        blobs.update(zip(op.output, found, strict=True))
+    return [blobs[name] for name in net.external_output]
+
+
+def check(net, types, x=None, without=()):
+    """Optimizes; the result has these operators and computes the same."""
+    x = values(2, 3, 5, 4) if x is None else x
+    params, before = dict(PARAMS), net.SerializeToString()
+    optimized, notes = passes.optimize(net, params, without=without)
+    assert net.SerializeToString() == before
+    assert [op.type for op in optimized.op] == types
+    assert all(np.array_equal(params[name], value) for name, value in PARAMS.items())
+    for found, expected in zip(run(optimized, params, x), run(net, PARAMS, x), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+    return optimized, notes
+
+
+def op(type, inputs, outputs, **args):
+    return core.CreateOperator(type, inputs, outputs, **args)
+
+
+def test_batch_norm_becomes_a_part_of_the_convolution():
+    optimized, notes = check(net_of(CONV, NORM, RELU), ["Conv", "Relu"])
+    assert notes == ["fold_affine: SpatialBN 'z' folded into Conv 'y'"]
+    assert list(optimized.external_input) == ["x", "w_folded", "b_folded"]
+
+
+@pytest.mark.parametrize(
+    "layer, x",
+    [
+        (op("Conv", ["x", "w"], ["y"], kernel=3, stride=2), None),
+        (op("FC", ["x", "wf", "b"], ["y"]), values(4, 12)),
+    ],
+    ids=["Conv without bias", "FC"],
+)
+def test_layers_that_take_a_batch_norm(layer, x):
+    check(net_of(layer, NORM), [layer.type], x)
+
+
+def test_a_chain_of_scales_and_shifts():
+    check(
+        net_of(
+            CONV,
+            op("SpatialBN", ["y", *BN], ["y"], is_test=1),
+            op("Mul", ["y", "factor"], ["y"]),
+            op("Add", ["y", "term"], ["u"]),
+            op("Sub", ["u", "legacy"], ["v"], broadcast=1, axis=1),
+            op("AffineChannel", ["v", "gamma", "beta"], ["z"]),
+        ),
+        ["Conv"],
+    )
+
+
+def test_weights_that_two_layers_share_stay_for_the_other():
+    second = op("Conv", ["x", "w", "b"], ["other"], kernel=3, pad=1)
+    check(net_of(CONV, second, NORM, outputs=("z", "other")), ["Conv", "Conv"])
+
+
+@pytest.mark.parametrize(
+    "operators, outputs",
+    [
+        ([CONV, NORM], ("z", "y")),
+        ([CONV, NORM, op("Relu", ["y"], ["u"])], ("z", "u")),
+        ([CONV, op("SpatialBN", ["y", *BN], ["z"], is_test=1, order="NHWC")], None),
+        ([op("Relu", ["x"], ["w"]), CONV, NORM], None),
+        ([CONV, op("Relu", ["x"], ["z"]), op("Relu", ["z"], ["u"]), NORM], ("z", "u")),
+        ([CONV, op("Mul", ["y", "legacy"], ["z"], broadcast=1, axis=2)], None),
+        ([CONV, op("Add", ["y", "y"], ["z"])], None),
+    ],
+    ids=[
+        "wanted itself",
+        "read by another operator",
+        "another order",
+        "weights that are computed",
+        "the name is in use in between",
+        "another axis",
+        "not constant",
+    ],
+)
+def test_what_has_to_stay(operators, outputs):
+    net = net_of(*operators, outputs=outputs or ("z",))
+    optimized, notes = passes.optimize(net, dict(PARAMS))
+    assert [o.type for o in optimized.op] == [o.type for o in operators]
+    assert notes == []
+
+
+def test_identities_go():
+    dropout = op("Dropout", ["z"], ["d"], is_test=1)
+    _, notes = check(
+        net_of(CONV, NORM, dropout, op("Copy", ["d"], ["out"]), outputs=("out",)), ["Conv"]
+    )
+    assert notes[0] == "drop_identities: Dropout 'd' taken out"
+    # The input of the net is no operator's output: the readers take it.
+    check(net_of(op("Copy", ["x"], ["u"]), op("Relu", ["u"], ["z"])), ["Relu"])
+    # Written while the copy is still read.
+    kept = net_of(op("Copy", ["x"], ["u"]), op("Relu", ["x"], ["x"]), op("Add", ["u", "x"], ["z"]))
+    check(kept, ["Copy", "Relu", "Add"])
+    check(net_of(op("Copy", ["x"], ["z"])), ["Copy"])
+
+
+def test_constants_are_computed_and_dead_code_goes():
+    optimized, notes = check(
+        net_of(
+            op("Add", ["gamma", "beta"], ["sum"]),
+            op("Relu", ["sum"], ["more"]),
+            op("Mul", ["x", "more"], ["z"], broadcast=1),
+            op("Relu", ["x"], ["unused"]),
+        ),
+        ["Mul"],
+        values(3, C),
+    )
+    assert list(optimized.external_input) == ["x", "more"]
+    assert "drop_dead_code: Relu 'unused' taken out: nothing reads it" in notes
+
+
+def test_passes_can_be_left_out():
+    check(net_of(CONV, NORM), ["Conv", "SpatialBN"], without=["fold_affine"])
+    with pytest.raises(ValueError, match="no pass is called fold_all; there are drop_identities"):
+        passes.optimize(net_of(CONV), {}, without=["fold_all"])
+    with pytest.raises(ValueError, match="does not compute prob"):
+        passes.optimize(net_of(CONV), {}, ["prob"])
+
+
+@pytest.fixture
+def model():
+    init = caffe2_pb2.NetDef(name="init")
+    for name in ("w", "b", *BN):
+        init.op.append(
+            op("GivenTensorFill", [], [name], shape=PARAMS[name].shape, values=PARAMS[name])
+        )
+    net = net_of(CONV, NORM, RELU)
+    x = values(1, 3, 8, 8)
+    return init, net, x, run(net, PARAMS, x)[0]
+
+
+def test_a_predictor_folds(model):
+    init, net, x, expected = model
+    predictor = workspace.Predictor(init, net)
+    np.testing.assert_allclose(predictor.run([x])[0], expected, rtol=1e-5, atol=1e-5)
+    with pytest.raises(ValueError, match=r"'gamma' has become a part.*optimize=False"):
+        predictor.run({"x": x, "gamma": PARAMS["gamma"]})
+    plain = workspace.Predictor(init, net, optimize=False)
+    found = plain.run({"x": x, "gamma": PARAMS["gamma"] * 0})[0]
+    np.testing.assert_allclose(
+        found, run(net, {**PARAMS, "gamma": PARAMS["gamma"] * 0}, x)[0], rtol=1e-5, atol=1e-5
+    )
+
+
+def test_optimize_for_inference_in_a_workspace(model):
+    init, net, x, expected = model
+    workspace.ResetWorkspace()
+    workspace.RunNetOnce(init)
+    optimized = optimize_for_inference.optimize(net, ["x"], ["z"])
+    assert [o.type for o in optimized.op] == ["Conv", "Relu"]
+    workspace.FeedBlob("x", x)
+    workspace.RunNetOnce(optimized)
+    np.testing.assert_allclose(workspace.FetchBlob("z"), expected, rtol=1e-5, atol=1e-5)
+    with pytest.raises(ValueError, match="does not read data"):
+        optimize_for_inference.optimize(net, ["data"], ["z"])
+
+
+def test_c9_the_command(model, tmp_path):
+    init, net, x, expected = model
+    (tmp_path / "init.pb").write_bytes(init.SerializeToString())
+    (tmp_path / "predict.pb").write_bytes(net.SerializeToString())
+    command = (
+        "-m caffe2.python.utils optimize_net --init_model init.pb --predict_model predict.pb "
+        "--output_model fused.pb --fuse_bn_into_conv"
+    )
+    done = subprocess.run(
+        [sys.executable, *command.split()], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert "SpatialBN 'z' folded into Conv 'y'\n3 operators before, 2 after" in done.stdout
+    fused = caffe2_pb2.ModelDef.FromString((tmp_path / "fused.pb").read_bytes())
+    found = workspace.Predictor(fused.net[0], fused.net[1]).run([x])[0]
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
