@@ -40,13 +40,7 @@ struct Scalars<P, RUNTIME> {
 template <int P, int Q, int PS>
 void tile(const TileShape& t, const TilePointers& at) {
   vf acc[P][Q];
-  if (t.accumulate) {
-    UNROLL_ROWS for (int p = 0; p < P; p++) {
-      UNROLL_VECTORS for (int q = 0; q < Q; q++) {
-        acc[p][q] = load(at.out + p * t.out_row + q * t.out_vector);
-      }
-    }
-  } else if (at.bias_row) {
+  if (at.bias_row) {
     UNROLL_ROWS for (int p = 0; p < P; p++) {
       UNROLL_VECTORS for (int q = 0; q < Q; q++) acc[p][q] = splat(at.bias_row[p]);
     }
@@ -54,6 +48,13 @@ void tile(const TileShape& t, const TilePointers& at) {
     UNROLL_VECTORS for (int q = 0; q < Q; q++) {
       const vf start = at.bias_vector ? load(at.bias_vector + q * VL) : vf{};
       UNROLL_ROWS for (int p = 0; p < P; p++) acc[p][q] = start;
+    }
+  }
+  if (at.add) {
+    UNROLL_ROWS for (int p = 0; p < P; p++) {
+      UNROLL_VECTORS for (int q = 0; q < Q; q++) {
+        acc[p][q] += load(at.add + p * t.out_row + q * t.out_vector);
+      }
     }
   }
 

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "core/operator.h"
 #include "core/registry.h"
@@ -15,9 +16,16 @@ using kernels::ConvAlgorithm;
 using kernels::ConvPass;
 using kernels::ConvShape;
 
+// The algorithms that an operator may ask for by name; "WINOGRAD" leaves the size of the tile open.
+constexpr std::pair<const char*, ConvAlgorithm> kEngines[] = {
+    {"DIRECT", ConvAlgorithm::kDirect},        {"IM2COL", ConvAlgorithm::kIm2col},
+    {"DEPTHWISE", ConvAlgorithm::kDepthwise},  {"WINOGRAD", ConvAlgorithm::kWinograd4},
+    {"WINOGRAD_2", ConvAlgorithm::kWinograd2}, {"WINOGRAD_4", ConvAlgorithm::kWinograd4}};
+
 std::optional<ConvAlgorithm> forced_algorithm(const std::string& engine) {
-  if (engine == "IM2COL") return ConvAlgorithm::kIm2col;
-  if (engine == "DIRECT") return ConvAlgorithm::kDirect;
+  for (const auto& [name, algorithm] : kEngines) {
+    if (engine == name) return algorithm;
+  }
   return std::nullopt;
 }
 
@@ -62,8 +70,11 @@ class ConvBase : public Operator {
   }
 
   ConvAlgorithm algorithm(const ConvShape& s, ConvPass pass) const {
-    if (!forced_) return kernels().conv_algorithm(s, pass);
+    const ConvAlgorithm usual = kernels().conv_algorithm(s, pass, kernels::Layout::kPlain);
+    if (!forced_) return usual;
+    if (def().engine == "WINOGRAD" && usual == ConvAlgorithm::kWinograd2) return usual;
     if (!kernels().conv_supports(s, pass, *forced_)) {
+      if (pass != ConvPass::kForward) return usual;
       fail(Code::kUnsupported, "engine '", def().engine.value_or(""),
            "' has no kernel for this convolution (group ", s.group, ", stride ", s.stride_h, " x ",
            s.stride_w, ", dilation ", s.dilation_h, " x ", s.dilation_w, ")");
@@ -118,13 +129,15 @@ class ConvOperator : public ConvBase {
     const float* packed = packed_weights(s, chosen);
     void* work =
         scratch(kernels().conv_scratch_bytes(s, ConvPass::kForward, chosen, parallel().threads));
-    const float* bias = has_input(2) ? input(2).data<float>() : nullptr;
+    kernels::ConvForward f;
+    f.shape = s;
+    f.algorithm = chosen;
+    if (has_input(2)) f.bias = input(2).data<float>();
     const int64_t plane = size[0] * size[1];
     float* first = channels_last() ? buffer(s.n * s.k * plane) : nullptr;
     const float* in = channels_first(x.data<float>(), s.n, s.c, s.h * s.w);
     float* out = y.mutable_data<float>();
-    kernels().conv_forward(s, chosen, in, packed, bias, false, first ? first : out, work,
-                           parallel());
+    kernels().conv_forward(f, in, packed, first ? first : out, work, parallel());
     if (first) to_channels_last(s.n, s.k, plane, first, out, parallel());
   }
 
