@@ -2,11 +2,11 @@
 //
 //   cmake -S . -B build/bench -DCAFFE2_PYTHON=OFF -DCAFFE2_BENCHMARKS=ON
 //   cmake --build build/bench --target kernel_benchmark
-//   build/bench/native/kernels/kernel_benchmark [isa...] [--training] [--threads=2]
+//   build/bench/native/kernels/kernel_benchmark [isa...] [--training] [--threads=2] [--only=1x1]
 //
-// Without an instruction set: all that are supported. Times are the least of many runs; GFLOP/s
-// count the multiplications and additions of the definition, so that algorithms which save some can
-// pass the peak. The chosen algorithms are marked with *.
+// Without an instruction set: all that are supported; --only: lines that begin so. Times are the
+// least of many runs; GFLOP/s count the multiplications and additions of the definition, so that
+// algorithms which save some can pass the peak. The chosen algorithms are marked with *.
 #include "kernels/kernels.h"
 
 #include <algorithm>
@@ -112,13 +112,17 @@ class Floats {
 
 class Bench {
  public:
-  Bench(const Table& kernels, int threads)
-      : kernels_(kernels), threads_(threads_of(threads)), peak_(threads * peak_gflops(kernels)) {
+  Bench(const Table& kernels, int threads, const std::string& only)
+      : kernels_(kernels),
+        only_(only),
+        threads_(threads_of(threads)),
+        peak_(threads * peak_gflops(kernels)) {
     std::printf("%s: peak %.1f GFLOP/s on %d threads\n", isa_name(kernels.isa), peak_, threads);
   }
 
   // Prints one line and returns the time in ms.
   double report(const std::string& name, double flops, const std::function<void()>& run) const {
+    if (name.rfind(only_, 0) != 0) return 0;
     const double time = least_time(run);
     std::printf("  %-52s %9.3f ms", name.c_str(), time * 1e3);
     if (flops > 0) {
@@ -373,6 +377,7 @@ class Bench {
   }
 
   const Table& kernels_;
+  const std::string only_;
   const Parallel threads_;
   const double peak_;
 };
@@ -440,6 +445,7 @@ void training(const Bench& bench) {
 int main(int argc, char** argv) {
   bool train = false;
   int threads = 1;
+  std::string only;
   std::vector<Isa> isas;
   for (int i = 1; i < argc; i++) {
     Isa isa;
@@ -447,6 +453,8 @@ int main(int argc, char** argv) {
       train = true;
     } else if (std::strncmp(argv[i], "--threads=", 10) == 0 && std::atoi(argv[i] + 10) > 0) {
       threads = std::atoi(argv[i] + 10);
+    } else if (std::strncmp(argv[i], "--only=", 7) == 0) {
+      only = argv[i] + 7;
     } else if (isa_from_name(argv[i], &isa) && supported(isa)) {
       isas.push_back(isa);
     } else {
@@ -460,6 +468,6 @@ int main(int argc, char** argv) {
       if (supported(isa)) isas.push_back(isa);
     }
   }
-  for (Isa isa : isas) (train ? training : inference)(Bench(*table(isa), threads));
+  for (Isa isa : isas) (train ? training : inference)(Bench(*table(isa), threads, only));
   return 0;
 }
