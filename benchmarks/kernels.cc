@@ -272,7 +272,7 @@ class Bench {
     total += report("relu, its gradient, column sums", 0, [&] {
       kernels_.relu(hidden, x.data(), y.data(), one);
       kernels_.relu_gradient(hidden, y.data(), x.data(), out.data(), one);
-      kernels_.column_sums(batch, 500, out.data(), y.data(), one);
+      kernels_.reduce(Reduction::kSum, 1, batch, 500, out.data(), y.data(), one);
     });
     total += report("softmax with loss and gradient", 0, [&] {
       kernels_.softmax_loss(batch, 10, x.data(), labels.data(), nullptr, y.data(), out.data(), one);

@@ -134,15 +134,17 @@ FORCE_INLINE Plan plan_for(const ConvShape& s) {
   };
   const auto output = [&] { return p.vectors * VL * p.rows * z.ow; };
   while (p.rows > 1 && input() + output() > 128 * 1024) p.rows = ceil_div(p.rows, 2);
-  // Enough blocks for a few threads; filters of blocks that split channels must not get too thin.
+  // Enough blocks for a few threads. Cutting rows reads the filters again, cutting channels the
+  // input: the larger one is cut.
   const int64_t work = s.n * s.k * z.reduction * z.pixels;
   while (s.n * ceil_div(z.oh, p.rows) * ceil_div(all, p.vectors) < 8 && work > 1000000) {
-    if (p.rows > 1 && p.rows * z.ow >= 4 * TILE_ROWS) {
-      p.rows = ceil_div(p.rows, 2);
-    } else if (p.vectors > 2 * TILE_VECTORS) {
+    const bool long_enough = p.rows > 1 && p.rows * z.ow >= 4 * TILE_ROWS;
+    const bool deep_enough = p.vectors > 2 * TILE_VECTORS;
+    if (!long_enough && !deep_enough) break;
+    if (deep_enough && (!long_enough || p.vectors * VL * z.reduction > input())) {
       p.vectors = round_up(ceil_div(p.vectors, 2), TILE_VECTORS);
     } else {
-      break;
+      p.rows = ceil_div(p.rows, 2);
     }
   }
   // A pair of vectors never belongs to two groups, nor to two blocks.

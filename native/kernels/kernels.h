@@ -86,7 +86,7 @@ struct ConvForward {
   bool relu = false;
 };
 
-// 2-D pooling over `planes` = n * c maps. The output size is the caller's (rounding modes differ);
+// 2-D pooling over `planes` = n * c maps, or n * ceil(c / v) blocked ones of v channels each. The output size is the caller's (rounding modes differ);
 // windows are clipped to the input. Every window must touch at least one input element.
 struct PoolShape {
   int64_t planes = 1, h = 1, w = 1, oh = 1, ow = 1;
@@ -94,6 +94,7 @@ struct PoolShape {
   int64_t stride_h = 1, stride_w = 1;
   int64_t pad_t = 0, pad_l = 0, pad_b = 0, pad_r = 0;
   int64_t dilation_h = 1, dilation_w = 1;
+  Layout layout = Layout::kPlain;  // of x and y; gradients are plain
 };
 
 // Data with values per channel: x[outer][channels][inner]. NCHW has inner = h * w; NHWC has

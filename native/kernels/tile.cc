@@ -62,6 +62,7 @@ void tile(const TileShape& t, const TilePointers& at) {
   const float* w = at.w;
   for (const Run *run = t.runs, *end = run + t.run_count; run != end; run++) {
     Scalars<P, PS> a(at.a + run->offset, t.a_pixel);
+#pragma GCC unroll 4
     for (ptrdiff_t r = run->count; r > 0; r--) {
       vf wv[Q];
       UNROLL_VECTORS for (int q = 0; q < Q; q++) wv[q] = load(w + q * w_vector);
