@@ -2,19 +2,23 @@
 //
 //   cmake -S . -B build/bench -DCAFFE2_PYTHON=OFF -DCAFFE2_BENCHMARKS=ON
 //   cmake --build build/bench --target kernel_benchmark
-//   build/bench/native/kernels/kernel_benchmark [isa...]    (all that are supported by default)
+//   build/bench/native/kernels/kernel_benchmark [isa...] [--training] [--threads=2] [--only=1x1]
 //
-// Times are the least of many runs; GFLOP/s count the multiplications and additions of the
-// definition. For convolutions both algorithms are shown, the chosen one marked with *.
+// Without an instruction set: all that are supported; --only: lines that begin so. Times are the
+// least of many runs; GFLOP/s count the multiplications and additions of the definition, so that
+// algorithms which save some can pass the peak. The chosen algorithms are marked with *.
 #include "kernels/kernels.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -108,12 +112,17 @@ class Floats {
 
 class Bench {
  public:
-  explicit Bench(const Table& kernels) : kernels_(kernels), peak_(peak_gflops(kernels)) {
-    std::printf("%s: peak %.1f GFLOP/s\n", isa_name(kernels.isa), peak_);
+  Bench(const Table& kernels, int threads, const std::string& only)
+      : kernels_(kernels),
+        only_(only),
+        threads_(threads_of(threads)),
+        peak_(threads * peak_gflops(kernels)) {
+    std::printf("%s: peak %.1f GFLOP/s on %d threads\n", isa_name(kernels.isa), peak_, threads);
   }
 
   // Prints one line and returns the time in ms.
   double report(const std::string& name, double flops, const std::function<void()>& run) const {
+    if (name.rfind(only_, 0) != 0) return 0;
     const double time = least_time(run);
     std::printf("  %-52s %9.3f ms", name.c_str(), time * 1e3);
     if (flops > 0) {
@@ -137,49 +146,91 @@ class Bench {
     g.ldc = n;
     const Floats a = random(m * k), b = random(n * k);
     Floats c(m * n);
-    const Memory scratch = allocate(kernels_.gemm_scratch_bytes(g, 1));
-    return report(name, 2.0 * m * n * k, [&] {
-      kernels_.gemm(g, a.data(), b.data(), c.data(), scratch.get(), Parallel());
+    const Memory scratch = allocate(kernels_.gemm_scratch_bytes(g, threads_.threads));
+    return report(name, 2.0 * m * n * k,
+                  [&] { kernels_.gemm(g, a.data(), b.data(), c.data(), scratch.get(), threads_); });
+  }
+
+  // X[m, k] times constant weights W[n, k], as in FC: as they are and packed.
+  void fully_connected(int64_t m, int64_t n, int64_t k) const {
+    const std::string name =
+        "FC " + std::to_string(k) + "->" + std::to_string(n) + " n" + std::to_string(m);
+    gemm(name, false, true, m, n, k);
+    Gemm g;
+    g.trans_b = true;
+    g.m = m, g.n = n, g.k = k;
+    g.lda = k, g.ldb = k, g.ldc = n;
+    const Floats x = random(m * k), w = random(n * k);
+    Floats y(m * n), packed(kernels_.gemm_packed_bytes(n, k) / sizeof(float));
+    kernels_.gemm_pack(g, w.data(), packed.data(), threads_);
+    const Memory scratch = allocate(kernels_.gemm_scratch_bytes(g, threads_.threads));
+    report(name + " packed", 2.0 * m * n * k, [&] {
+      kernels_.gemm_packed(g, x.data(), packed.data(), y.data(), scratch.get(), threads_);
     });
+  }
+
+  // Forward as in inference: packed weights, bias and Relu, blocked where that is taken.
+  void inference(const ConvShape& s) const {
+    const Floats x = random(s.n * s.c * s.h * s.w), w = random(weight_count(s)), bias = random(s.k);
+    Floats blocked(kernels_.blocked_bytes(s.n, s.c, s.h * s.w) / sizeof(float));
+    Floats y(kernels_.blocked_bytes(s.n, s.k, s.oh() * s.ow()) / sizeof(float));
+    kernels_.to_blocked(s.n, s.c, s.h * s.w, x.data(), blocked.data(), Parallel());
+    const ConvAlgorithm chosen = kernels_.conv_algorithm(s, ConvPass::kForward, Layout::kBlocked);
+    for (ConvAlgorithm algorithm : kAlgorithms) {
+      if (!kernels_.conv_supports(s, ConvPass::kForward, algorithm)) continue;
+      ConvForward f;
+      f.shape = s;
+      f.algorithm = algorithm;
+      f.x_layout = kernels_.conv_x_layout(s, algorithm);
+      f.y_layout = kernels_.conv_y_layout(s, algorithm);
+      f.bias = bias.data();
+      f.relu = true;
+      Floats packed(kernels_.conv_packed_bytes(s, algorithm) / sizeof(float));
+      kernels_.conv_pack(s, algorithm, w.data(), packed.data(), Parallel());
+      const Memory scratch =
+          allocate(kernels_.conv_scratch_bytes(s, ConvPass::kForward, algorithm, threads_.threads));
+      const float* in = f.x_layout == Layout::kBlocked ? blocked.data() : x.data();
+      report(describe(s) + name_of(algorithm) + (algorithm == chosen ? " *" : ""), flops(s), [&] {
+        kernels_.conv_forward(f, in, packed.data(), y.data(), scratch.get(), threads_);
+      });
+    }
   }
 
   // Forward (with bias and packing, as in training), gradients by weights and by data; the sum of
   // the chosen algorithms' times.
-  double conv(const ConvShape& s, bool with_data_gradient) const {
-    const Floats x = random(s.n * s.c * s.h * s.w), w = random(s.k * s.c / s.group * s.kh * s.kw);
+  double training(const ConvShape& s, bool with_data_gradient) const {
+    const Floats x = random(s.n * s.c * s.h * s.w), w = random(weight_count(s));
     const Floats bias = random(s.k), dy = random(s.n * s.k * s.oh() * s.ow());
     Floats y(dy.size()), dx(x.size()), dw(w.size());
-    const double flops = 2.0 * dy.size() * (s.c / s.group) * s.kh * s.kw;
-    char layer[100];
-    std::snprintf(layer, sizeof(layer), "%dx%d/%d %d->%d @%d n%d", int(s.kh), int(s.kw),
-                  int(s.stride_h), int(s.c), int(s.k), int(s.h), int(s.n));
     double total = 0;
     for (ConvPass pass :
          {ConvPass::kForward, ConvPass::kBackwardWeights, ConvPass::kBackwardData}) {
       if (pass == ConvPass::kBackwardData && !with_data_gradient) continue;
-      for (ConvAlgorithm algorithm : {ConvAlgorithm::kDirect, ConvAlgorithm::kIm2col}) {
+      for (ConvAlgorithm algorithm : kAlgorithms) {
         if (!kernels_.conv_supports(s, pass, algorithm)) continue;
-        const bool chosen = kernels_.conv_algorithm(s, pass) == algorithm;
-        const Memory scratch = allocate(kernels_.conv_scratch_bytes(s, pass, algorithm, 1));
-        const Memory packed = allocate(kernels_.conv_packed_bytes(s, algorithm));
-        const char* pass_name = pass == ConvPass::kForward           ? "forward"
-                                : pass == ConvPass::kBackwardWeights ? "by weights"
-                                                                     : "by data";
-        const std::string name = std::string(layer) + " " + pass_name +
-                                 (algorithm == ConvAlgorithm::kDirect ? " direct" : " im2col") +
-                                 (chosen ? " *" : "");
-        const double time = report(name, flops, [&] {
-          const Parallel one;
+        const bool chosen = kernels_.conv_algorithm(s, pass, Layout::kPlain) == algorithm;
+        const Memory scratch =
+            allocate(kernels_.conv_scratch_bytes(s, pass, algorithm, threads_.threads));
+        Floats packed(kernels_.conv_packed_bytes(s, algorithm) / sizeof(float));
+        ConvForward f;
+        f.shape = s;
+        f.algorithm = algorithm;
+        f.bias = bias.data();
+        const char* pass_name = pass == ConvPass::kForward           ? " forward"
+                                : pass == ConvPass::kBackwardWeights ? " by weights"
+                                                                     : " by data";
+        const std::string name =
+            describe(s) + pass_name + name_of(algorithm) + (chosen ? " *" : "");
+        const double time = report(name, flops(s), [&] {
           if (pass == ConvPass::kForward) {
-            kernels_.conv_pack(s, algorithm, w.data(), static_cast<float*>(packed.get()), one);
-            kernels_.conv_forward(s, algorithm, x.data(), static_cast<float*>(packed.get()),
-                                  bias.data(), false, y.data(), scratch.get(), one);
+            kernels_.conv_pack(s, algorithm, w.data(), packed.data(), threads_);
+            kernels_.conv_forward(f, x.data(), packed.data(), y.data(), scratch.get(), threads_);
           } else if (pass == ConvPass::kBackwardWeights) {
             kernels_.conv_backward_weights(s, algorithm, x.data(), dy.data(), dw.data(),
-                                           scratch.get(), one);
+                                           scratch.get(), threads_);
           } else {
             kernels_.conv_backward_data(s, algorithm, dy.data(), w.data(), dx.data(), scratch.get(),
-                                        one);
+                                        threads_);
           }
         });
         if (chosen) total += time;
@@ -221,7 +272,7 @@ class Bench {
     total += report("relu, its gradient, column sums", 0, [&] {
       kernels_.relu(hidden, x.data(), y.data(), one);
       kernels_.relu_gradient(hidden, y.data(), x.data(), out.data(), one);
-      kernels_.column_sums(batch, 500, out.data(), y.data(), one);
+      kernels_.reduce(Reduction::kSum, 1, batch, 500, out.data(), y.data(), one);
     });
     total += report("softmax with loss and gradient", 0, [&] {
       kernels_.softmax_loss(batch, 10, x.data(), labels.data(), nullptr, y.data(), out.data(), one);
@@ -233,6 +284,12 @@ class Bench {
                             y.data(), one);
     });
     return total;
+  }
+
+  static ConvShape depthwise(int64_t c, int64_t size, int64_t window, int64_t stride) {
+    ConvShape s = layer(1, c, size, c, window, stride, window / 2);
+    s.group = c;
+    return s;
   }
 
   static ConvShape layer(int64_t n, int64_t c, int64_t size, int64_t k, int64_t window,
@@ -249,6 +306,70 @@ class Bench {
   }
 
  private:
+  static constexpr ConvAlgorithm kAlgorithms[] = {
+      ConvAlgorithm::kDirect, ConvAlgorithm::kIm2col, ConvAlgorithm::kDepthwise,
+      ConvAlgorithm::kWinograd2, ConvAlgorithm::kWinograd4};
+  static const char* name_of(ConvAlgorithm algorithm) {
+    constexpr const char* kNames[] = {" direct", " im2col", " depthwise", " F(2x2)", " F(4x4)"};
+    return kNames[static_cast<int>(algorithm)];
+  }
+
+  static std::string describe(const ConvShape& s) {
+    char layer[100];
+    std::snprintf(layer, sizeof(layer), "%dx%d/%d %d->%d @%d n%d", int(s.kh), int(s.kw),
+                  int(s.stride_h), int(s.c), int(s.k), int(s.h), int(s.n));
+    return layer;
+  }
+  static int64_t weight_count(const ConvShape& s) { return s.k * (s.c / s.group) * s.kh * s.kw; }
+  static double flops(const ConvShape& s) { return 2.0 * s.n * s.oh() * s.ow() * weight_count(s); }
+
+  // One helper thread per further lane, which spins between calls: costs nothing to wake.
+  static Parallel threads_of(int count) {
+    Parallel p;
+    if (count == 1) return p;
+    p.threads = count;
+    p.run = [](void*, int blocks, void (*task)(void*, int), void* context) {
+      Crew& crew = Crew::of(blocks - 1);
+      crew.run(task, context);
+    };
+    return p;
+  }
+
+  class Crew {
+   public:
+    static Crew& of(int helpers) {
+      static Crew* const crew = new Crew(helpers);  // lives until the program ends
+      return *crew;
+    }
+    void run(void (*task)(void*, int), void* context) {
+      task_ = task;
+      context_ = context;
+      left_ = helpers_;
+      round_++;
+      task(context, 0);
+      while (left_ > 0) {
+      }
+    }
+
+   private:
+    explicit Crew(int helpers) : helpers_(helpers) {
+      for (int i = 1; i <= helpers; i++) {
+        std::thread([this, i] {
+          for (int seen = 0;;) {
+            if (round_ == seen) continue;
+            seen++;
+            task_(context_, i);
+            left_--;
+          }
+        }).detach();
+      }
+    }
+    const int helpers_;
+    void (*task_)(void*, int) = nullptr;
+    void* context_ = nullptr;
+    std::atomic<int> left_ = 0, round_ = 0;
+  };
+
   Floats random(int64_t n) const {
     Floats values(n);
     kernels_.uniform({1, 2, 3}, -1, 1, n, values.data(), Parallel());
@@ -256,15 +377,47 @@ class Bench {
   }
 
   const Table& kernels_;
-  double peak_;
+  const std::string only_;
+  const Parallel threads_;
+  const double peak_;
 };
 
-void run(const Table& kernels) {
-  const Bench bench(kernels);
+// The kinds of layers that well-known nets spend their time in.
+void inference(const Bench& bench) {
+  bench.inference(Bench::layer(1, 3, 224, 64, 7, 2, 3));
+  bench.inference(Bench::layer(1, 3, 224, 32, 3, 2, 1));
+  for (const auto& [c, size] :
+       {std::pair<int64_t, int64_t>(64, 56), {128, 28}, {256, 14}, {512, 7}}) {
+    bench.inference(Bench::layer(1, c, size, c, 3, 1, 1));
+  }
+  bench.inference(Bench::layer(1, 64, 56, 128, 3, 2, 1));
+  bench.inference(Bench::layer(1, 512, 14, 512, 3, 2, 1));
+  bench.inference(Bench::layer(1, 64, 56, 256, 1, 1, 0));
+  bench.inference(Bench::layer(1, 256, 56, 64, 1, 1, 0));
+  bench.inference(Bench::layer(1, 256, 14, 1024, 1, 1, 0));
+  bench.inference(Bench::layer(1, 1024, 14, 256, 1, 1, 0));
+  bench.inference(Bench::layer(1, 512, 7, 2048, 1, 1, 0));
+  bench.inference(Bench::layer(1, 2048, 7, 512, 1, 1, 0));
+  bench.inference(Bench::layer(1, 16, 112, 96, 1, 1, 0));
+  bench.inference(Bench::layer(1, 144, 56, 24, 1, 1, 0));
+  bench.inference(Bench::layer(1, 960, 7, 160, 1, 1, 0));
+  for (int64_t stride : {1, 2}) {
+    bench.inference(Bench::depthwise(96, 112, 3, stride));
+    bench.inference(Bench::depthwise(384, 14, 3, stride));
+    bench.inference(Bench::depthwise(240, 14, 5, stride));
+  }
+  bench.inference(Bench::layer(1, 20, 12, 50, 5, 1, 0));
+  bench.inference(Bench::layer(1, 32, 28, 32, 5, 1, 2));
+  for (int64_t m : {1, 4, 128}) bench.fully_connected(m, 256, 784);
+  bench.fully_connected(1, 1000, 2048);
+  bench.fully_connected(1, 2048, 2048);
+}
+
+void training(const Bench& bench) {
   constexpr int64_t batch = 64;
-  double total = bench.conv(Bench::layer(batch, 1, 28, 20, 5, 1, 0), true);
+  double total = bench.training(Bench::layer(batch, 1, 28, 20, 5, 1, 0), true);
   total += bench.pool(batch * 20, 24);
-  total += bench.conv(Bench::layer(batch, 20, 12, 50, 5, 1, 0), true);
+  total += bench.training(Bench::layer(batch, 20, 12, 50, 5, 1, 0), true);
   total += bench.pool(batch * 50, 8);
   for (const auto& [k, n] : {std::pair<int64_t, int64_t>(800, 500), {500, 10}}) {
     const std::string name = "FC " + std::to_string(k) + "->" + std::to_string(n) + " n64 ";
@@ -276,33 +429,45 @@ void run(const Table& kernels) {
   std::printf("  LeNet, a training step of %d images: %.2f ms\n", int(batch), total);
 
   bench.gemm("1024 x 1024 x 1024", false, false, 1024, 1024, 1024);
-  bench.gemm("1 x 1000 x 2048, transposed", false, true, 1, 1000, 2048);
   bench.gemm("16 x 16 x 16", false, false, 16, 16, 16);
-  for (int64_t n : {1, 8}) {
-    bench.conv(Bench::layer(n, 3, 224, 64, 7, 2, 3), false);
-    bench.conv(Bench::layer(n, 64, 56, 64, 3, 1, 1), true);
-    bench.conv(Bench::layer(n, 128, 28, 128, 3, 1, 1), true);
-    bench.conv(Bench::layer(n, 512, 7, 512, 3, 1, 1), true);
-    bench.conv(Bench::layer(n, 64, 56, 256, 1, 1, 0), true);
-    bench.conv(Bench::layer(n, 1024, 14, 256, 1, 1, 0), true);
-    bench.conv(Bench::layer(n, 64, 56, 128, 3, 2, 1), true);
-  }
+  constexpr int64_t n = 8;
+  bench.training(Bench::layer(n, 3, 224, 64, 7, 2, 3), false);
+  bench.training(Bench::layer(n, 64, 56, 64, 3, 1, 1), true);
+  bench.training(Bench::layer(n, 128, 28, 128, 3, 1, 1), true);
+  bench.training(Bench::layer(n, 512, 7, 512, 3, 1, 1), true);
+  bench.training(Bench::layer(n, 64, 56, 256, 1, 1, 0), true);
+  bench.training(Bench::layer(n, 1024, 14, 256, 1, 1, 0), true);
+  bench.training(Bench::layer(n, 64, 56, 128, 3, 2, 1), true);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  bool train = false;
+  int threads = 1;
+  std::string only;
+  std::vector<Isa> isas;
   for (int i = 1; i < argc; i++) {
     Isa isa;
-    if (!isa_from_name(argv[i], &isa) || !supported(isa)) {
-      std::fprintf(stderr, "no kernels for %s here\n", argv[i]);
+    if (std::strcmp(argv[i], "--training") == 0) {
+      train = true;
+    } else if (std::strncmp(argv[i], "--threads=", 10) == 0 && std::atoi(argv[i] + 10) > 0) {
+      threads = std::atoi(argv[i] + 10);
+    } else if (std::strncmp(argv[i], "--only=", 7) == 0) {
+      only = argv[i] + 7;
+    } else if (isa_from_name(argv[i], &isa) && supported(isa)) {
+      isas.push_back(isa);
+    } else {
+      std::fprintf(stderr, "%s: neither an option nor an instruction set of this machine\n",
+                   argv[i]);
       return 1;
     }
-    run(*table(isa));
   }
-  if (argc > 1) return 0;
-  for (Isa isa : {Isa::kGeneric, Isa::kSse4, Isa::kAvx2, Isa::kAvx512, Isa::kNeon}) {
-    if (supported(isa)) run(*table(isa));
+  if (isas.empty()) {
+    for (Isa isa : {Isa::kGeneric, Isa::kSse4, Isa::kAvx2, Isa::kAvx512, Isa::kNeon}) {
+      if (supported(isa)) isas.push_back(isa);
+    }
   }
+  for (Isa isa : isas) (train ? training : inference)(Bench(*table(isa), threads, only));
   return 0;
 }

@@ -1,6 +1,7 @@
 #include "core/net.h"
 
 #include <algorithm>
+#include <map>
 #include <new>
 #include <set>
 #include <utility>
@@ -120,6 +121,7 @@ CompiledNet::CompiledNet(NetDef def, std::vector<std::string> sites, Workspace& 
   } else {
     steps_ = fuse(def_, {[this](int i) { return operators_[i]->fuses(); },
                          [this](const std::string& name) { return private_.contains(name); }});
+    choose_layouts();
   }
   bind();
 }
@@ -182,6 +184,35 @@ void CompiledNet::run_step(int step, RunContext& context) {
   }
 }
 
+// Backwards, as it depends on those that read a value whether it may be blocked.
+void CompiledNet::choose_layouts() {
+  struct Readers {
+    bool any = false, all_take_blocked = true;
+  };
+  std::map<std::string_view, Readers> readers;
+  for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) {
+    const OperatorDef& def = def_.op[step->op];
+    Operator& op = *operators_[step->op];
+    bool blocked = false;
+    for (size_t i = 0; i < def.output.size(); i++) {
+      const std::string& name = i == 0 && step->fusion ? step->fusion->output : def.output[i];
+      const auto found = readers.find(name);
+      if (found == readers.end()) continue;
+      if (i == 0) blocked = found->second.any && found->second.all_take_blocked;
+      readers.erase(found);
+    }
+    op.set_prefers_blocked(blocked);
+    const bool takes = op.takes_stored() && (blocked || op.chooses_layout());
+    const auto read = [&](const std::string& name) {
+      Readers& those = readers[name];
+      those.any = true;
+      those.all_take_blocked &= takes;
+    };
+    for (const std::string& name : def.input) read(name);
+    if (step->fusion && step->fusion->residual) read(*step->fusion->residual);
+  }
+}
+
 // From now on one by one, at the place where they were one step.
 void CompiledNet::unfuse_declined() {
   std::vector<Step> steps;
@@ -196,6 +227,7 @@ void CompiledNet::unfuse_declined() {
   }
   steps_ = std::move(steps);
   declined_.clear();
+  choose_layouts();
   bind();
 }
 

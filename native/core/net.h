@@ -52,6 +52,7 @@ class CompiledNet {
   void run_in_order(RunContext& context);
   void run_step(int step, RunContext& context);
   void unfuse_declined();
+  void choose_layouts();
   // Runs `step` and names operator i in any error that comes out of it.
   template <class Step>
   void annotated(int i, const Step& step) const;

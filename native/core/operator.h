@@ -61,6 +61,13 @@ class Operator {
 
   const OperatorDef& def() const { return def_; }
 
+  // Whether it takes inputs in the order in which they are stored (Tensor::stored). Other operators
+  // get them plain.
+  virtual bool takes_stored() const { return false; }
+  // Whether the layout of its output is its own choice, and not that of its input.
+  virtual bool chooses_layout() const { return false; }
+  void set_prefers_blocked(bool prefers) { prefers_blocked_ = prefers; }
+
  protected:
   // Contract: read and check everything, ask for all outputs and scratch, and only then write:
   // what may fail comes before the first write.
@@ -73,9 +80,8 @@ class Operator {
   int outputs() const { return static_cast<int>(outputs_.size()); }
   bool has_input(int i) const { return i < inputs(); }
 
-  // Whether it takes inputs in the order in which they are stored (Tensor::stored). Other
-  // operators get them plain.
-  virtual bool takes_stored() const { return false; }
+  // Whether output 0 is better blocked: all that read it in this net take it so.
+  bool prefers_blocked() const { return prefers_blocked_; }
   // Input i in plain order, for operators that take some as stored and some not.
   const Tensor& plain_input(int i);
   // The layout that all inputs have; where they differ they are made plain.
@@ -156,6 +162,7 @@ class Operator {
   uint32_t runs_ = 0;
   std::vector<std::shared_ptr<Blob>> inputs_, outputs_;
   std::vector<BlobValue> values_;  // of the inputs, during a run
+  bool prefers_blocked_ = false;
   BlobValue residual_;
   const Epilogue* epilogue_ = nullptr;
   RunContext* context_ = nullptr;

@@ -1,4 +1,4 @@
-// Convolution: the choice between algorithms, and what they share.
+// Convolution: one entry for all algorithms, and what they share.
 #include "kernels/conv.h"
 
 #include "kernels/functions.h"
@@ -6,67 +6,87 @@
 
 namespace caffe2::kernels::CAFFE2_KERNELS_ISA {
 
-bool conv_supports(const ConvShape& s, ConvPass pass, ConvAlgorithm algorithm) {
-  return algorithm == ConvAlgorithm::kIm2col || direct_supports(s, pass);
-}
-
-// Rules found by measuring. Direct convolution wastes the lanes that the channels of the result
-// leave empty, and, by data, computes on the whole padded input; products of matrices have to
-// gather or scatter their columns, but for 1x1 windows that costs next to nothing.
-ConvAlgorithm conv_algorithm(const ConvShape& s, ConvPass pass) {
-  const ConvSizes z(s);
-  if (z.taps == 1 || !direct_supports(s, pass)) return ConvAlgorithm::kIm2col;
-  const double used = (double)z.group_k / round_up(z.group_k, VL);
-  bool direct = false;
-  switch (pass) {
-    case ConvPass::kForward:
-      direct = used >= 0.95;
-      break;
-    case ConvPass::kBackwardData:
-      direct = s.h * s.w * round_up(z.group_c, VL) <= 1.2 * z.pixels * z.group_c;
-      break;
-    case ConvPass::kBackwardWeights:
-      direct = used >= 0.5;
-      break;
-  }
-  return direct ? ConvAlgorithm::kDirect : ConvAlgorithm::kIm2col;
-}
-
 std::size_t conv_scratch_bytes(const ConvShape& s, ConvPass pass, ConvAlgorithm algorithm,
                                int threads) {
-  const bool direct = algorithm == ConvAlgorithm::kDirect;
-  switch (pass) {
-    case ConvPass::kForward:
-      return direct ? direct_forward_scratch(s, threads) : im2col_forward_scratch(s, threads);
-    case ConvPass::kBackwardData:
-      return direct ? direct_backward_data_scratch(s, threads)
-                    : im2col_backward_data_scratch(s, threads);
-    case ConvPass::kBackwardWeights:
-      return direct ? direct_backward_weights_scratch(s, threads)
-                    : im2col_backward_weights_scratch(s, threads);
+  const bool forward = pass == ConvPass::kForward, by_data = pass == ConvPass::kBackwardData;
+  switch (algorithm) {
+    case ConvAlgorithm::kDirect:
+      return forward   ? direct_forward_scratch(s, threads)
+             : by_data ? direct_backward_data_scratch(s, threads)
+                       : direct_backward_weights_scratch(s, threads);
+    case ConvAlgorithm::kIm2col:
+      return forward   ? im2col_forward_scratch(s, threads)
+             : by_data ? im2col_backward_data_scratch(s, threads)
+                       : im2col_backward_weights_scratch(s, threads);
+    case ConvAlgorithm::kDepthwise:
+      return depthwise_forward_scratch(s, threads);
+    case ConvAlgorithm::kWinograd2:
+    case ConvAlgorithm::kWinograd4:
+      return (forward ? winograd_forward_scratch : winograd_backward_data_scratch)(
+          s, winograd_size(algorithm), threads);
   }
   return 0;
 }
 
 std::size_t conv_packed_bytes(const ConvShape& s, ConvAlgorithm algorithm) {
-  return algorithm == ConvAlgorithm::kDirect ? direct_packed_bytes(s) : im2col_packed_bytes(s);
+  switch (algorithm) {
+    case ConvAlgorithm::kDirect:
+      return direct_packed_bytes(s);
+    case ConvAlgorithm::kIm2col:
+      return im2col_packed_bytes(s);
+    case ConvAlgorithm::kDepthwise:
+      return depthwise_packed_bytes(s);
+    case ConvAlgorithm::kWinograd2:
+    case ConvAlgorithm::kWinograd4:
+      return winograd_packed_bytes(s, winograd_size(algorithm));
+  }
+  return 0;
 }
 
 void conv_pack(const ConvShape& s, ConvAlgorithm algorithm, const float* weights, float* packed,
                const Parallel& parallel) {
-  (algorithm == ConvAlgorithm::kDirect ? direct_pack : im2col_pack)(s, weights, packed, parallel);
+  switch (algorithm) {
+    case ConvAlgorithm::kDirect:
+      return direct_pack(s, weights, packed, parallel);
+    case ConvAlgorithm::kIm2col:
+      return im2col_pack(s, weights, packed, parallel);
+    case ConvAlgorithm::kDepthwise:
+      return depthwise_pack(s, weights, packed, parallel);
+    case ConvAlgorithm::kWinograd2:
+    case ConvAlgorithm::kWinograd4:
+      return winograd_pack(s, winograd_size(algorithm), false, weights, packed, parallel);
+  }
 }
 
-void conv_forward(const ConvShape& s, ConvAlgorithm algorithm, const float* x, const float* packed,
-                  const float* bias, bool relu, float* y, void* scratch, const Parallel& parallel) {
-  (algorithm == ConvAlgorithm::kDirect ? direct_forward : im2col_forward)(s, x, packed, bias, relu,
-                                                                          y, scratch, parallel);
+void conv_forward(const ConvForward& f, const float* x, const float* packed, float* y,
+                  void* scratch, const Parallel& parallel) {
+  switch (f.algorithm) {
+    case ConvAlgorithm::kDirect:
+      return direct_forward(f, x, packed, y, scratch, parallel);
+    case ConvAlgorithm::kIm2col:
+      return im2col_forward(f, x, packed, y, scratch, parallel);
+    case ConvAlgorithm::kDepthwise:
+      return depthwise_forward(f, x, packed, y, scratch, parallel);
+    case ConvAlgorithm::kWinograd2:
+    case ConvAlgorithm::kWinograd4:
+      return winograd_forward(f, winograd_size(f.algorithm), x, packed, y, scratch, parallel);
+  }
 }
 
 void conv_backward_data(const ConvShape& s, ConvAlgorithm algorithm, const float* dy,
                         const float* weights, float* dx, void* scratch, const Parallel& parallel) {
-  (algorithm == ConvAlgorithm::kDirect ? direct_backward_data : im2col_backward_data)(
-      s, dy, weights, dx, scratch, parallel);
+  switch (algorithm) {
+    case ConvAlgorithm::kDirect:
+      return direct_backward_data(s, dy, weights, dx, scratch, parallel);
+    case ConvAlgorithm::kWinograd2:
+    case ConvAlgorithm::kWinograd4:
+      return winograd_backward_data(s, winograd_size(algorithm), dy, weights, dx, scratch,
+                                    parallel);
+    case ConvAlgorithm::kIm2col:
+    case ConvAlgorithm::kDepthwise:
+      break;
+  }
+  im2col_backward_data(s, dy, weights, dx, scratch, parallel);
 }
 
 void conv_backward_weights(const ConvShape& s, ConvAlgorithm algorithm, const float* x,
@@ -85,6 +105,20 @@ void conv_backward_bias(const ConvShape& s, const float* dy, float* db, const Pa
       db[k] = (float)total;
     }
   });
+}
+
+ConvShape turned(const ConvShape& s) {
+  const ConvSizes z(s);
+  ConvShape t = s;
+  t.c = s.k;
+  t.k = s.c;
+  t.h = z.oh;
+  t.w = z.ow;
+  t.pad_t = z.reach_h - 1 - s.pad_t;
+  t.pad_b = z.reach_h - 1 - s.pad_b;
+  t.pad_l = z.reach_w - 1 - s.pad_l;
+  t.pad_r = z.reach_w - 1 - s.pad_r;
+  return t;
 }
 
 void add_slices(int64_t count, int64_t size, const float* slices, float* total,

@@ -47,17 +47,20 @@ FORCE_INLINE int64_t batch_slices(int64_t n, int64_t others) {
 void pad_image(const ConvShape& s, const InputRows& in, int64_t channels, const float* x,
                float* padded);
 
+// The convolution of dy with the filters turned by 180 degrees and the channels exchanged whose
+// result is dx; for stride 1 and pads below the dilated window.
+ConvShape turned(const ConvShape& s);
+
 // total = sum of `count` arrays of `size` values, in order; in place on the first.
 void add_slices(int64_t count, int64_t size, const float* slices, float* total,
                 const Parallel& parallel);
 
 // conv_direct.cc, conv_direct_gradient.cc
-bool direct_supports(const ConvShape& s, ConvPass pass);
 std::size_t direct_packed_bytes(const ConvShape& s);
 void direct_pack(const ConvShape& s, const float* weights, float* packed, const Parallel& parallel);
 std::size_t direct_forward_scratch(const ConvShape& s, int threads);
-void direct_forward(const ConvShape& s, const float* x, const float* packed, const float* bias,
-                    bool relu, float* y, void* scratch, const Parallel& parallel);
+void direct_forward(const ConvForward& f, const float* x, const float* packed, float* y,
+                    void* scratch, const Parallel& parallel);
 std::size_t direct_backward_data_scratch(const ConvShape& s, int threads);
 void direct_backward_data(const ConvShape& s, const float* dy, const float* weights, float* dx,
                           void* scratch, const Parallel& parallel);
@@ -69,13 +72,36 @@ void direct_backward_weights(const ConvShape& s, const float* x, const float* dy
 std::size_t im2col_packed_bytes(const ConvShape& s);
 void im2col_pack(const ConvShape& s, const float* weights, float* packed, const Parallel& parallel);
 std::size_t im2col_forward_scratch(const ConvShape& s, int threads);
-void im2col_forward(const ConvShape& s, const float* x, const float* packed, const float* bias,
-                    bool relu, float* y, void* scratch, const Parallel& parallel);
+void im2col_forward(const ConvForward& f, const float* x, const float* packed, float* y,
+                    void* scratch, const Parallel& parallel);
 std::size_t im2col_backward_data_scratch(const ConvShape& s, int threads);
 void im2col_backward_data(const ConvShape& s, const float* dy, const float* weights, float* dx,
                           void* scratch, const Parallel& parallel);
 std::size_t im2col_backward_weights_scratch(const ConvShape& s, int threads);
 void im2col_backward_weights(const ConvShape& s, const float* x, const float* dy, float* dw,
                              void* scratch, const Parallel& parallel);
+
+// conv_depthwise.cc
+std::size_t depthwise_packed_bytes(const ConvShape& s);
+void depthwise_pack(const ConvShape& s, const float* weights, float* packed,
+                    const Parallel& parallel);
+std::size_t depthwise_forward_scratch(const ConvShape& s, int threads);
+void depthwise_forward(const ConvForward& f, const float* x, const float* packed, float* y,
+                       void* scratch, const Parallel& parallel);
+
+// conv_winograd.cc: F(m x m, 3 x 3)
+FORCE_INLINE int winograd_size(ConvAlgorithm algorithm) {
+  return algorithm == ConvAlgorithm::kWinograd2 ? 2 : 4;
+}
+std::size_t winograd_packed_bytes(const ConvShape& s, int m);
+// `turned`: weights are those of the convolution whose data gradient this one is.
+void winograd_pack(const ConvShape& s, int m, bool turned, const float* weights, float* packed,
+                   const Parallel& parallel);
+std::size_t winograd_forward_scratch(const ConvShape& s, int m, int threads);
+void winograd_forward(const ConvForward& f, int m, const float* x, const float* packed, float* y,
+                      void* scratch, const Parallel& parallel);
+std::size_t winograd_backward_data_scratch(const ConvShape& s, int m, int threads);
+void winograd_backward_data(const ConvShape& s, int m, const float* dy, const float* weights,
+                            float* dx, void* scratch, const Parallel& parallel);
 
 }  // namespace caffe2::kernels::CAFFE2_KERNELS_ISA

@@ -4,15 +4,6 @@
 
 namespace caffe2::kernels::CAFFE2_KERNELS_ISA {
 
-bool direct_supports(const ConvShape& s, ConvPass pass) {
-  const ConvSizes z(s);
-  const bool groups = s.group == 1 || (z.group_c % VL == 0 && z.group_k % VL == 0);
-  if (pass == ConvPass::kForward) return groups;
-  if (pass == ConvPass::kBackwardWeights) return s.group == 1;
-  return groups && s.stride_h == 1 && s.stride_w == 1 && max_of(s.pad_t, s.pad_b) < z.reach_h &&
-         max_of(s.pad_l, s.pad_r) < z.reach_w;
-}
-
 // ---- layouts -----------------------------------------------------------------
 
 void DirectLayout::fill_runs(int64_t width, int64_t plane, Run* runs) const {
@@ -89,8 +80,6 @@ void from_blocked(int64_t n, int64_t c, int64_t hw, const float* blocked, float*
   });
 }
 
-bool conv_blocked_input(const ConvShape& s) { return !DirectLayout(s).plain; }
-
 // ---- filters -----------------------------------------------------------------
 
 std::size_t direct_packed_bytes(const ConvShape& s) {
@@ -145,15 +134,17 @@ FORCE_INLINE Plan plan_for(const ConvShape& s) {
   };
   const auto output = [&] { return p.vectors * VL * p.rows * z.ow; };
   while (p.rows > 1 && input() + output() > 128 * 1024) p.rows = ceil_div(p.rows, 2);
-  // Enough blocks for a few threads; filters of blocks that split channels must not get too thin.
+  // Enough blocks for a few threads. Cutting rows reads the filters again, cutting channels the
+  // input: the larger one is cut.
   const int64_t work = s.n * s.k * z.reduction * z.pixels;
   while (s.n * ceil_div(z.oh, p.rows) * ceil_div(all, p.vectors) < 8 && work > 1000000) {
-    if (p.rows > 1 && p.rows * z.ow >= 4 * TILE_ROWS) {
-      p.rows = ceil_div(p.rows, 2);
-    } else if (p.vectors > 2 * TILE_VECTORS) {
+    const bool long_enough = p.rows > 1 && p.rows * z.ow >= 4 * TILE_ROWS;
+    const bool deep_enough = p.vectors > 2 * TILE_VECTORS;
+    if (!long_enough && !deep_enough) break;
+    if (deep_enough && (!long_enough || p.vectors * VL * z.reduction > input())) {
       p.vectors = round_up(ceil_div(p.vectors, 2), TILE_VECTORS);
     } else {
-      break;
+      p.rows = ceil_div(p.rows, 2);
     }
   }
   // A pair of vectors never belongs to two groups, nor to two blocks.
@@ -179,42 +170,57 @@ std::size_t direct_forward_scratch(const ConvShape& s, int threads) {
   return plan.shared_bytes + (std::size_t)lane_count(threads, plan.blocks()) * plan.lane_bytes;
 }
 
-// `rows` output rows, from an input at x with planes and rows `plane` and `width` * unit floats
-// apart, into vectors [first, last) of out, which are out_plane floats apart.
-static void convolve(const Plan& plan, const Run* runs, const float* x, int64_t plane,
-                     int64_t width, int64_t rows, const float* packed, const float* bias, bool relu,
-                     int64_t first, int64_t last, float* out, int64_t out_plane) {
+namespace {
+
+// Where one strip finds its operands, all in blocked layout but for the input of layout.plain.
+struct StripPointers {
+  const Run* runs;
+  const float* x;
+  int64_t plane, width;  // floats between planes, pixels between rows of x
+  const float* packed;
+  const float *bias, *add;
+  float* out;
+  int64_t out_plane;  // floats between vectors of out and of add
+};
+
+}  // namespace
+
+// `rows` output rows of vectors [first, last).
+static void convolve(const Plan& plan, const StripPointers& p, bool relu, int64_t rows,
+                     int64_t first, int64_t last) {
   const DirectLayout& layout = plan.layout;
   const ConvShape& s = layout.s;
   const int64_t unit = layout.unit, ow = layout.sizes.ow;
   // Without a window, all rows are one.
-  const bool flat = layout.sizes.taps == 1 && s.stride_h == 1 && s.stride_w == 1 && width == ow;
+  const bool flat = layout.sizes.taps == 1 && s.stride_h == 1 && s.stride_w == 1 && p.width == ow;
   const int64_t lines = flat ? 1 : rows;
   const RowTiles tiles(flat ? rows * ow : ow);
   const Spacing spacing = s.stride_w != 1 ? Spacing::kAny
                           : layout.plain  ? Spacing::kOne
                                           : Spacing::kVector;
   TileShape shape;
-  shape.runs = runs;
+  shape.runs = p.runs;
   shape.run_count = layout.run_count();
   shape.a_pixel = s.stride_w * unit;
   shape.a_step = layout.plain ? s.dilation_w : 1;
   shape.out_row = VL;
-  shape.out_vector = out_plane;
+  shape.out_vector = p.out_plane;
   shape.relu = relu;
   for (int64_t v = first; v < last;) {
     const int64_t group = v / layout.k_vectors, vector = v % layout.k_vectors;
     const int vectors = layout.vectors_in_pair(vector);
     shape.w_step = vectors * VL;
-    const float* filters = layout.pair((float*)packed, group, vector);
-    const float* from = x + group * layout.c_blocks * plane;
+    const float* filters = layout.pair((float*)p.packed, group, vector);
+    const float* from = p.x + group * layout.c_blocks * p.plane;
     for (int64_t line = 0; line < lines; line++) {
       for (int64_t t = 0; t < tiles.tiles; t++) {
         const int64_t pixel = tiles.begin(t);
         const int height = tiles.height(t);
-        const TilePointers at = {from + (line * s.stride_h * width + pixel * s.stride_w) * unit,
-                                 filters, out + (v - first) * out_plane + (line * ow + pixel) * VL,
-                                 bias ? bias + v * VL : nullptr, nullptr};
+        const int64_t place = (v - first) * p.out_plane + (line * ow + pixel) * VL;
+        TilePointers at = {from + (line * s.stride_h * p.width + pixel * s.stride_w) * unit,
+                           filters, p.out + place};
+        if (p.bias) at.bias_vector = p.bias + v * VL;
+        if (p.add) at.add = p.add + place;
         tile_for(spacing, height, vectors)(shape, at);
       }
     }
@@ -222,26 +228,27 @@ static void convolve(const Plan& plan, const Run* runs, const float* x, int64_t 
   }
 }
 
-static void forward(const ConvShape& s, bool blocked, const float* x, const float* packed,
-                    const float* bias, bool relu, float* y, void* scratch,
-                    const Parallel& parallel) {
+void direct_forward(const ConvForward& f, const float* x, const float* packed, float* y,
+                    void* scratch, const Parallel& parallel) {
+  const ConvShape& s = f.shape;
   const Plan plan = plan_for(s);
   const DirectLayout& layout = plan.layout;
   const ConvSizes& z = layout.sizes;
   const int64_t all = s.group * layout.k_vectors, unit = layout.unit;
+  const bool x_blocked = f.x_layout == Layout::kBlocked, y_blocked = f.y_layout == Layout::kBlocked;
   // An input that already has the right form is read where it is.
-  const bool in_place = !z.padded && (blocked || layout.plain);
+  const bool in_place = !z.padded && (x_blocked || layout.plain);
   const InputRows strip(s, 0, plan.rows);
   const int64_t width = strip.width, plane = (in_place ? s.h : strip.rows) * width * unit;
-  const int64_t image_size = (layout.plain ? s.c : round_up(s.c, blocked ? VL : 1)) * s.h * s.w;
+  const int64_t image_size = round_up(s.c, x_blocked ? VL : 1) * s.h * s.w;
 
   Slices shared(scratch);
   Run* runs = shared.take<Run>(layout.run_count());
   float* full_bias = shared.take(all * VL);
   layout.fill_runs(width, plane, runs);
-  if (bias) {
+  if (f.bias) {
     __builtin_memset(full_bias, 0, all * VL * sizeof(float));
-    copy(bias, s.k, full_bias);
+    copy(f.bias, s.k, full_bias);
   }
   for_blocks(parallel, plan.blocks(), [&](int64_t block, int lane) {
     const int64_t part = block % plan.parts, rest = block / plan.parts;
@@ -252,35 +259,44 @@ static void forward(const ConvShape& s, bool blocked, const float* x, const floa
     float* loaded = slices.take(plan.input_size);
     float* strip_out = slices.take(plan.vectors * VL * plan.rows * z.ow);
 
-    const float* from = x + image * image_size;
+    StripPointers p = {runs,
+                       x + image * image_size,
+                       plane,
+                       width,
+                       packed,
+                       f.bias ? full_bias : nullptr,
+                       nullptr,
+                       strip_out,
+                       rows * z.ow * VL};
     if (in_place) {
-      from += top * s.stride_h * width * unit;
+      p.x += top * s.stride_h * width * unit;
     } else {
       // Always as many rows as the first strip has: planes keep their distance.
-      load_rows(layout, InputRows(s, top, plan.rows), blocked, from, loaded);
-      from = loaded;
+      load_rows(layout, InputRows(s, top, plan.rows), x_blocked, p.x, loaded);
+      p.x = loaded;
     }
-    float* out = blocked ? y + ((image * all + first) * z.pixels + top * z.ow) * VL : strip_out;
-    const int64_t out_plane = (blocked ? z.pixels : rows * z.ow) * VL;
-    convolve(plan, runs, from, plane, width, rows, packed, bias ? full_bias : nullptr, relu, first,
-             last, out, out_plane);
-    if (blocked) return;
+    if (y_blocked) {
+      const int64_t place = ((image * all + first) * z.pixels + top * z.ow) * VL;
+      p.out = y + place;
+      p.out_plane = z.pixels * VL;
+      if (f.add) p.add = f.add + place;
+      return convolve(plan, p, f.relu, rows, first, last);
+    }
+    const int64_t corner = image * s.k * z.pixels + top * z.ow;
+    const auto channels = [&](int64_t v) { return min_of<int64_t>(VL, s.k - v * VL); };
+    if (f.add) {
+      p.add = strip_out;
+      for (int64_t v = first; v < last; v++) {
+        block_pixels((int)channels(v), z.pixels, rows * z.ow, f.add + corner + v * VL * z.pixels,
+                     strip_out + (v - first) * p.out_plane);
+      }
+    }
+    convolve(plan, p, f.relu, rows, first, last);
     for (int64_t v = first; v < last; v++) {
-      transpose(rows * z.ow, min_of<int64_t>(VL, s.k - v * VL), out + (v - first) * out_plane, VL,
-                y + (image * s.k + v * VL) * z.pixels + top * z.ow, z.pixels);
+      transpose(rows * z.ow, channels(v), strip_out + (v - first) * p.out_plane, VL,
+                y + corner + v * VL * z.pixels, z.pixels);
     }
   });
-}
-
-void direct_forward(const ConvShape& s, const float* x, const float* packed, const float* bias,
-                    bool relu, float* y, void* scratch, const Parallel& parallel) {
-  forward(s, false, x, packed, bias, relu, y, scratch, parallel);
-}
-
-void conv_forward_blocked(const ConvShape& s, const float* x, const float* packed,
-                          const float* bias, bool relu, float* y, void* scratch,
-                          const Parallel& parallel) {
-  forward(s, true, x, packed, bias, relu, y, scratch, parallel);
 }
 
 }  // namespace caffe2::kernels::CAFFE2_KERNELS_ISA

@@ -9,20 +9,6 @@ namespace caffe2::kernels::CAFFE2_KERNELS_ISA {
 
 // ---- by data -----------------------------------------------------------------
 
-static ConvShape turned(const ConvShape& s) {
-  const ConvSizes z(s);
-  ConvShape t = s;
-  t.c = s.k;
-  t.k = s.c;
-  t.h = z.oh;
-  t.w = z.ow;
-  t.pad_t = z.reach_h - 1 - s.pad_t;
-  t.pad_b = z.reach_h - 1 - s.pad_b;
-  t.pad_l = z.reach_w - 1 - s.pad_l;
-  t.pad_r = z.reach_w - 1 - s.pad_r;
-  return t;
-}
-
 static void pack_turned(const DirectLayout& layout, const float* weights, float* packed,
                         const Parallel& parallel) {
   const ConvSizes& z = layout.sizes;  // of the turned shape: group_c counts the filters
@@ -62,8 +48,10 @@ void direct_backward_data(const ConvShape& s, const float* dy, const float* weig
   const ConvShape t = turned(s);
   float* packed = (float*)scratch;
   pack_turned(DirectLayout(t), weights, packed, parallel);
-  direct_forward(t, dy, packed, nullptr, false, dx,
-                 (char*)scratch + round_up(direct_packed_bytes(t), kAlignment), parallel);
+  ConvForward f;
+  f.shape = t;
+  direct_forward(f, dy, packed, dx, (char*)scratch + round_up(direct_packed_bytes(t), kAlignment),
+                 parallel);
 }
 
 // ---- by weights --------------------------------------------------------------
@@ -113,8 +101,8 @@ std::size_t direct_backward_weights_scratch(const ConvShape& s, int threads) {
 }
 
 // Adds `runs` (output rows) to the sums of one pair of vectors. x and dy point to the first row.
-static void add_rows(const DirectLayout& layout, TileShape& shape, const float* x, int64_t plane,
-                     int64_t width, const float* dy, int vectors, float* sums) {
+static void add_rows(const DirectLayout& layout, TileShape& shape, bool accumulate, const float* x,
+                     int64_t plane, int64_t width, const float* dy, int vectors, float* sums) {
   const ConvShape& s = layout.s;
   const Spacing spacing = layout.plain && s.dilation_w != 1 ? Spacing::kAny : Spacing::kOne;
   shape.out_row = vectors * VL;
@@ -127,9 +115,10 @@ static void add_rows(const DirectLayout& layout, TileShape& shape, const float* 
       for (int64_t q = 0; q < columns; q++, sums += height * shape.out_row) {
         for (int64_t t = 0; t < tiles.tiles; t++) {
           const int64_t begin = tiles.begin(t);
-          const TilePointers at = {
+          TilePointers at = {
               row + (layout.plain ? begin * s.dilation_w : q * s.dilation_w * VL + begin), dy,
               sums + begin * shape.out_row};
+          if (accumulate) at.add = at.out;
           tile_for(spacing, tiles.height(t), vectors)(shape, at);
         }
       }
@@ -158,6 +147,7 @@ static void sum_images(const Plan& plan, int64_t first, int64_t last, int64_t be
   shape.a_step = s.stride_w * unit;
   shape.w_step = VL;
   shape.w_vector = dy_plane;
+  bool accumulate = false;
   for (int64_t image = begin; image < end; image++) {
     for (int64_t top = 0; top < z.oh; top += plan.rows) {
       const int64_t rows = min_of(plan.rows, z.oh - top);
@@ -170,11 +160,11 @@ static void sum_images(const Plan& plan, int64_t first, int64_t last, int64_t be
       for (int64_t piece = 0; piece < rows; piece += plan.piece) {
         shape.run_count = min_of(plan.piece, rows - piece);
         for (int64_t v = first; v < last; v += TILE_VECTORS) {
-          add_rows(layout, shape, loaded + piece * line, plane, width,
+          add_rows(layout, shape, accumulate, loaded + piece * line, plane, width,
                    blocked + (v - first) * dy_plane + piece * z.ow * VL, layout.vectors_in_pair(v),
                    layout.pair(sums, 0, v));
         }
-        shape.accumulate = true;
+        accumulate = true;
       }
     }
   }

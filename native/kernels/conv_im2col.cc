@@ -54,8 +54,9 @@ std::size_t im2col_forward_scratch(const ConvShape& s, int threads) {
   return (std::size_t)lane_count(threads, s.n * plan.chunks) * plan.lane_bytes;
 }
 
-void im2col_forward(const ConvShape& s, const float* x, const float* packed, const float* bias,
-                    bool relu, float* y, void* scratch, const Parallel& parallel) {
+void im2col_forward(const ConvForward& f, const float* x, const float* packed, float* y,
+                    void* scratch, const Parallel& parallel) {
+  const ConvShape& s = f.shape;
   const Plan plan = plan_for(s);
   const ConvSizes& sizes = plan.sizes;
   for_blocks(parallel, s.n * plan.chunks, [&](int64_t block, int lane) {
@@ -74,15 +75,21 @@ void im2col_forward(const ConvShape& s, const float* x, const float* packed, con
     p.ldc = sizes.pixels;
     for (int64_t g = 0; g < s.group; g++, window.x += sizes.group_c * window.plane) {
       const float* rows = packed + g * packed_rows_size(sizes.group_k, sizes.reduction);
-      p.bias_row = bias ? bias + g * sizes.group_k : nullptr;
       for (int64_t pixel = begin; pixel < end; pixel += PIXELS) {
         p.n = min_of(PIXELS, end - pixel);
-        p.c = y + (image * s.k + g * sizes.group_k) * sizes.pixels + pixel;
+        const int64_t corner = (image * s.k + g * sizes.group_k) * sizes.pixels + pixel;
+        p.c = y + corner;
+        if (f.add && f.add != y) {
+          for (int64_t k = 0; k < sizes.group_k; k++) {
+            copy(f.add + corner + k * sizes.pixels, p.n, p.c + k * sizes.pixels);
+          }
+        }
         for (int64_t k0 = 0; k0 < sizes.reduction; k0 += DEPTH) {
           p.k = min_of(DEPTH, sizes.reduction - k0);
           p.rows = rows + packed_rows_size(sizes.group_k, k0);
-          p.accumulate = k0 > 0;
-          p.relu = relu && k0 + p.k == sizes.reduction;
+          p.accumulate = k0 > 0 || f.add;
+          p.bias_row = k0 == 0 && f.bias ? f.bias + g * sizes.group_k : nullptr;
+          p.relu = f.relu && k0 + p.k == sizes.reduction;
           for (int64_t j = 0; j < p.n; j += PANEL) {
             const int64_t columns = min_of<int64_t>(PANEL, p.n - j), row = round_up(columns, VL);
             gather(s, window, offsets + k0, p.k, pixel + j, columns, panels + j * p.k, row, row);

@@ -14,6 +14,8 @@
   KERNEL(gemm_packed)                  \
   KERNEL(conv_supports)                \
   KERNEL(conv_algorithm)               \
+  KERNEL(conv_x_layout)                \
+  KERNEL(conv_y_layout)                \
   KERNEL(conv_scratch_bytes)           \
   KERNEL(conv_packed_bytes)            \
   KERNEL(conv_pack)                    \
@@ -24,8 +26,6 @@
   KERNEL(blocked_bytes)                \
   KERNEL(to_blocked)                   \
   KERNEL(from_blocked)                 \
-  KERNEL(conv_blocked_input)           \
-  KERNEL(conv_forward_blocked)         \
   KERNEL(max_pool)                     \
   KERNEL(max_pool_gradient)            \
   KERNEL(average_pool)                 \

@@ -12,8 +12,9 @@ static void tile_at_edge(Tile run, TileShape shape, TilePointers at, int height,
   alignas(kAlignment) float out[TILE_ROWS * PANEL], bias[PANEL];
   float* c = at.out;
   const ptrdiff_t ldc = shape.out_row;
-  if (shape.accumulate) {
+  if (at.add) {
     for (int p = 0; p < height; p++) copy(c + p * ldc, columns, out + p * PANEL);
+    at.add = out;
   }
   if (at.bias_vector) {
     copy(at.bias_vector, columns, bias);
@@ -39,7 +40,6 @@ void product(const Product& p) {
     }
   }
   shape.out_row = p.ldc;
-  shape.accumulate = p.accumulate;
   shape.relu = p.relu;
   const RowTiles tiles(p.m);
   const int64_t tile_size = TILE_ROWS * (p.rows_trans ? p.k : round_up(p.k, VL));
@@ -50,9 +50,13 @@ void product(const Product& p) {
     for (int64_t t = 0; t < tiles.tiles; t++) {
       const int height = tiles.height(t);
       const int64_t i = tiles.begin(t);
-      const TilePointers at = {p.rows + t * tile_size, p.panels + j * (p.ldb ? 1 : p.k),
-                               p.c + i * p.ldc + j, p.bias_column ? p.bias_column + j : nullptr,
-                               p.bias_row ? p.bias_row + i : nullptr};
+      float* c = p.c + i * p.ldc + j;
+      const TilePointers at = {p.rows + t * tile_size,
+                               p.panels + j * (p.ldb ? 1 : p.k),
+                               c,
+                               p.bias_column ? p.bias_column + j : nullptr,
+                               p.bias_row ? p.bias_row + i : nullptr,
+                               p.accumulate ? c : nullptr};
       const Tile run = tile_for(p.rows_trans ? Spacing::kOne : Spacing::kVector, height, vectors);
       if (columns == vectors * VL) {
         run(shape, at);
@@ -242,13 +246,15 @@ static void multiply_block(const Gemm& g, const Plan& plan, const float* a, cons
   p.rows = rows;
   p.c = plan.swap ? turned : c + i0 * g.ldc + j0;
   p.ldc = plan.swap ? n : g.ldc;
-  (plan.swap ? p.bias_row : p.bias_column) = g.bias ? g.bias + (plan.swap ? i0 : j0) : nullptr;
+  const float** bias = plan.swap ? &p.bias_row : &p.bias_column;
+  if (g.bias) *bias = g.bias + (plan.swap ? i0 : j0);
   if (plan.swap && g.beta != 0) transpose(n, m, c + j0 * g.ldc + i0, g.ldc, turned, n);
 
   for (int64_t k0 = 0; k0 < plan.k; k0 += DEPTH) {
     p.k = min_of(DEPTH, plan.k - k0);
     p.accumulate = g.beta != 0 || k0 > 0;
     p.relu = g.relu && k0 + p.k == plan.k;
+    if (k0 > 0) *bias = nullptr;
     pack_rows(left_trans, m, p.k, g.alpha,
               left + (left_trans ? k0 * ld_left + i0 : i0 * ld_left + k0), ld_left, rows);
     if (packed) {
@@ -304,7 +310,7 @@ static void multiply(Gemm g, const float* a, const float* b, const float* packed
     }
     return vector_product(!g.trans_a, g.m, g.k, a, g.lda, x, finish, c, g.ldc, parallel);
   }
-  if (g.beta != 0 && (g.beta != 1 || g.bias)) {
+  if (g.beta != 0 && g.beta != 1) {
     scale_rows(g, false, c);
     g.beta = 1;
     g.bias = nullptr;

@@ -43,8 +43,8 @@ struct Product {
   int64_t ldb = 0;      // its row distance (whole vectors only: n a multiple of VL), or 0
   float* c;
   int64_t ldc;
-  bool accumulate = false;  // add to C; otherwise start from one of the biases, or from 0
-  const float* bias_column = nullptr;
+  bool accumulate = false;             // add to C
+  const float* bias_column = nullptr;  // of the biases at most one
   const float* bias_row = nullptr;
   bool relu = false;
 };

@@ -64,17 +64,37 @@ struct ConvShape {
   }
 };
 
-enum class ConvAlgorithm : int { kDirect, kIm2col };
+// kDirect       a sum over window and channels, nothing gathered (for few channels, 1x1 and
+// strides) kIm2col       gathered columns times a matrix: every shape, plain layout alone
+// kDepthwise    one filter per channel
+// kWinograd2/4  minimal filtering of 3x3 windows, F(2x2, 3x3) and F(4x4, 3x3)
+//               (Lavin and Gray, 2015, arXiv 1509.09308)
+enum class ConvAlgorithm : int { kDirect, kIm2col, kDepthwise, kWinograd2, kWinograd4 };
 enum class ConvPass : int { kForward, kBackwardData, kBackwardWeights };
 
-// 2-D pooling over `planes` = n * c maps. The output size is the caller's (rounding modes differ);
-// windows are clipped to the input. Every window must touch at least one input element.
+// How activations lie in memory: plain [n][c][h * w], or blocked
+// [n][ceil(c / v)][h * w][v], v = vector_width, missing channels zero.
+enum class Layout : int { kPlain, kBlocked };
+
+// A forward convolution: y = relu?(x * weights + bias + add).
+struct ConvForward {
+  ConvShape shape;
+  ConvAlgorithm algorithm = ConvAlgorithm::kIm2col;
+  Layout x_layout = Layout::kPlain, y_layout = Layout::kPlain;
+  const float* bias = nullptr;  // k values, or null
+  const float* add = nullptr;   // shaped and laid out as y, or null; may be y itself
+  bool relu = false;
+};
+
+// 2-D pooling over `planes` = n * c maps, or n * ceil(c / v) blocked ones of v channels each. The
+// output size is the caller's (rounding modes differ); windows are clipped to the input. Every window must touch at least one input element.
 struct PoolShape {
   int64_t planes = 1, h = 1, w = 1, oh = 1, ow = 1;
   int64_t kh = 1, kw = 1;
   int64_t stride_h = 1, stride_w = 1;
   int64_t pad_t = 0, pad_l = 0, pad_b = 0, pad_r = 0;
   int64_t dilation_h = 1, dilation_w = 1;
+  Layout layout = Layout::kPlain;  // of x and y; gradients are plain
 };
 
 // Data with values per channel: x[outer][channels][inner]. NCHW has inner = h * w; NHWC has
@@ -160,20 +180,24 @@ struct Table {
                       const Parallel& parallel);
 
   // ---- convolution ----------------------------------------------------------------------------
-  // kIm2col does every shape. kDirect forward: group 1, or channels per group a multiple of the
-  // vector width; backward by data: also stride 1 and pad < dilated window; by weights: group 1.
+  // Which algorithm can do what: conv_choice.cc. kIm2col does every shape and pass.
   bool (*conv_supports)(const ConvShape& s, ConvPass pass, ConvAlgorithm algorithm);
-  ConvAlgorithm (*conv_algorithm)(const ConvShape& s, ConvPass pass);  // fixed rules
+  // The fastest, by fixed rules. `layout` is that of the activations around the convolution:
+  // kBlocked when they may be blocked, kPlain when x and y are plain for certain.
+  ConvAlgorithm (*conv_algorithm)(const ConvShape& s, ConvPass pass, Layout layout);
+  // The layouts in which forward is fastest; kPlain is always taken, kBlocked only when it is the
+  // answer here.
+  Layout (*conv_x_layout)(const ConvShape& s, ConvAlgorithm algorithm);
+  Layout (*conv_y_layout)(const ConvShape& s, ConvAlgorithm algorithm);
+  // Enough for any layouts.
   std::size_t (*conv_scratch_bytes)(const ConvShape& s, ConvPass pass, ConvAlgorithm algorithm,
                                     int threads);
-  // Forward: y = relu?(x * weights + bias). Packed weights belong to (shape, algorithm); n, h and w
-  // may change. bias may be null.
+  // Packed weights belong to (shape, algorithm); n, h, w and pads may change, and so may layouts.
   std::size_t (*conv_packed_bytes)(const ConvShape& s, ConvAlgorithm algorithm);
   void (*conv_pack)(const ConvShape& s, ConvAlgorithm algorithm, const float* weights,
                     float* packed, const Parallel& parallel);
-  void (*conv_forward)(const ConvShape& s, ConvAlgorithm algorithm, const float* x,
-                       const float* packed, const float* bias, bool relu, float* y, void* scratch,
-                       const Parallel& parallel);
+  void (*conv_forward)(const ConvForward& f, const float* x, const float* packed, float* y,
+                       void* scratch, const Parallel& parallel);
   void (*conv_backward_data)(const ConvShape& s, ConvAlgorithm algorithm, const float* dy,
                              const float* weights, float* dx, void* scratch,
                              const Parallel& parallel);
@@ -182,18 +206,12 @@ struct Table {
                                 const Parallel& parallel);
   void (*conv_backward_bias)(const ConvShape& s, const float* dy, float* db,
                              const Parallel& parallel);
-  // Blocked activations [n][ceil(c / v)][h * w][v], v = vector_width, missing channels zero.
+  // Between the layouts.
   std::size_t (*blocked_bytes)(int64_t n, int64_t c, int64_t hw);
   void (*to_blocked)(int64_t n, int64_t c, int64_t hw, const float* x, float* blocked,
                      const Parallel& parallel);
   void (*from_blocked)(int64_t n, int64_t c, int64_t hw, const float* blocked, float* y,
                        const Parallel& parallel);
-  // kDirect on blocked activations; x stays plain NCHW when conv_blocked_input(s) is false (few
-  // channels: first layers). Scratch as for conv_forward.
-  bool (*conv_blocked_input)(const ConvShape& s);
-  void (*conv_forward_blocked)(const ConvShape& s, const float* x, const float* packed,
-                               const float* bias, bool relu, float* y, void* scratch,
-                               const Parallel& parallel);
 
   // ---- pooling --------------------------------------------------------------------------------
   void (*max_pool)(const PoolShape& s, const float* x, float* y, const Parallel& parallel);

@@ -48,8 +48,36 @@ FORCE_INLINE void join_windows(const PoolShape& s, const float* in, int64_t y, f
   });
 }
 
+// A blocked plane: y[pixel] = finish(the inputs of its window joined, row, column).
+template <class Join, class Finish>
+FORCE_INLINE void pool_blocked(const PoolShape& s, const float* in, float start, float* out,
+                               const Join& join, const Finish& finish) {
+  for (int64_t row = 0; row < s.oh; row++) {
+    const int64_t top = row * s.stride_h - s.pad_t;
+    const Range rows(0, s.kh, s.dilation_h, top, s.h);
+    for (int64_t column = 0; column < s.ow; column++, out += VL) {
+      const int64_t left = column * s.stride_w - s.pad_l;
+      const Range columns(0, s.kw, s.dilation_w, left, s.w);
+      vf acc = splat(start);
+      for (int64_t r = rows.begin; r < rows.end; r++) {
+        const float* from = in + ((top + r * s.dilation_h) * s.w + left) * VL;
+        for (int64_t q = columns.begin; q < columns.end; q++) {
+          acc = join(acc, load(from + q * s.dilation_w * VL));
+        }
+      }
+      store(out, finish(acc, row, column));
+    }
+  }
+}
+
 void max_pool(const PoolShape& s, const float* x, float* y, const Parallel& parallel) {
   const auto join = [](vf a, vf b) { return max_nan(a, b); };
+  if (s.layout == Layout::kBlocked) {
+    return for_planes(s, parallel, [&](int64_t plane) {
+      pool_blocked(s, x + plane * s.h * s.w * VL, -__builtin_inff(), y + plane * s.oh * s.ow * VL,
+                   join, [](vf v, int64_t, int64_t) { return v; });
+    });
+  }
   for_planes(s, parallel, [&](int64_t plane) {
     const float* in = x + plane * s.h * s.w;
     float* out = y + plane * s.oh * s.ow;
@@ -66,6 +94,14 @@ void max_pool(const PoolShape& s, const float* x, float* y, const Parallel& para
 void average_pool(const PoolShape& s, bool count_include_pad, const float* x, float* y,
                   const Parallel& parallel) {
   const auto join = [](vf a, vf b) { return a + b; };
+  if (s.layout == Layout::kBlocked) {
+    return for_planes(s, parallel, [&](int64_t plane) {
+      pool_blocked(s, x + plane * s.h * s.w * VL, 0, y + plane * s.oh * s.ow * VL, join,
+                   [&](vf v, int64_t row, int64_t column) {
+                     return v / window_count(s, count_include_pad, row, column);
+                   });
+    });
+  }
   for_planes(s, parallel, [&](int64_t plane) {
     const float* in = x + plane * s.h * s.w;
     float* out = y + plane * s.oh * s.ow;

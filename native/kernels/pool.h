@@ -82,7 +82,8 @@ struct Pair {
 // Calls body(plane) for every plane.
 template <class Body>
 FORCE_INLINE void for_planes(const PoolShape& s, const Parallel& parallel, const Body& body) {
-  const int64_t step = max_of<int64_t>(1, ELEMENTS / (s.h * s.w));
+  const int64_t size = s.h * s.w * (s.layout == Layout::kBlocked ? VL : 1);
+  const int64_t step = max_of<int64_t>(1, ELEMENTS / size);
   for_ranges(parallel, s.planes, step, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++) body(i);
   });

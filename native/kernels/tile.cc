@@ -40,13 +40,7 @@ struct Scalars<P, RUNTIME> {
 template <int P, int Q, int PS>
 void tile(const TileShape& t, const TilePointers& at) {
   vf acc[P][Q];
-  if (t.accumulate) {
-    UNROLL_ROWS for (int p = 0; p < P; p++) {
-      UNROLL_VECTORS for (int q = 0; q < Q; q++) {
-        acc[p][q] = load(at.out + p * t.out_row + q * t.out_vector);
-      }
-    }
-  } else if (at.bias_row) {
+  if (at.bias_row) {
     UNROLL_ROWS for (int p = 0; p < P; p++) {
       UNROLL_VECTORS for (int q = 0; q < Q; q++) acc[p][q] = splat(at.bias_row[p]);
     }
@@ -56,11 +50,19 @@ void tile(const TileShape& t, const TilePointers& at) {
       UNROLL_ROWS for (int p = 0; p < P; p++) acc[p][q] = start;
     }
   }
+  if (at.add) {
+    UNROLL_ROWS for (int p = 0; p < P; p++) {
+      UNROLL_VECTORS for (int q = 0; q < Q; q++) {
+        acc[p][q] += load(at.add + p * t.out_row + q * t.out_vector);
+      }
+    }
+  }
 
   const ptrdiff_t a_step = t.a_step, w_step = t.w_step, w_vector = t.w_vector;
   const float* w = at.w;
   for (const Run *run = t.runs, *end = run + t.run_count; run != end; run++) {
     Scalars<P, PS> a(at.a + run->offset, t.a_pixel);
+#pragma GCC unroll 4
     for (ptrdiff_t r = run->count; r > 0; r--) {
       vf wv[Q];
       UNROLL_VECTORS for (int q = 0; q < Q; q++) wv[q] = load(w + q * w_vector);

@@ -1,7 +1,7 @@
 // The register tile that matrix products and convolutions stand on:
 //
-//   out[p][q] = start + sum over runs, r < run.count:  a[run.offset + p * PS + r * a_step] *
-//   w[..][q]
+//   out[p][q] = bias + add[p][q] +
+//               sum over runs, r < run.count:  a[run.offset + p * PS + r * a_step] * w[..][q]
 //
 // p < P are scalars of the broadcast operand `a`, q < Q are vectors of the operand `w`, whose rows
 // follow each other through all runs. Where `a` is found is told by a list of runs, which makes one
@@ -27,18 +27,17 @@ struct TileShape {
   ptrdiff_t a_step = 1;   // between r and r + 1
   ptrdiff_t w_step = 0, w_vector = VL;
   ptrdiff_t out_row = 0, out_vector = VL;
-  bool accumulate = false;  // start from out
   bool relu = false;
 };
 
-// The operands of one tile. It starts from out, or else from the bias that is there, or else from
-// 0.
+// The operands of one tile; of the biases at most one.
 struct TilePointers {
   const float* a;
   const float* w;
   float* out;
   const float* bias_vector = nullptr;  // Q vectors, for all p
   const float* bias_row = nullptr;     // P scalars, for all q
+  const float* add = nullptr;          // laid out as out is; may be out
 };
 
 using Tile = void (*)(const TileShape&, const TilePointers&);

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "core/operator.h"
 #include "core/registry.h"
@@ -15,9 +16,16 @@ using kernels::ConvAlgorithm;
 using kernels::ConvPass;
 using kernels::ConvShape;
 
+// The algorithms that an operator may ask for by name; "WINOGRAD" leaves the size of the tile open.
+constexpr std::pair<const char*, ConvAlgorithm> kEngines[] = {
+    {"DIRECT", ConvAlgorithm::kDirect},        {"IM2COL", ConvAlgorithm::kIm2col},
+    {"DEPTHWISE", ConvAlgorithm::kDepthwise},  {"WINOGRAD", ConvAlgorithm::kWinograd4},
+    {"WINOGRAD_2", ConvAlgorithm::kWinograd2}, {"WINOGRAD_4", ConvAlgorithm::kWinograd4}};
+
 std::optional<ConvAlgorithm> forced_algorithm(const std::string& engine) {
-  if (engine == "IM2COL") return ConvAlgorithm::kIm2col;
-  if (engine == "DIRECT") return ConvAlgorithm::kDirect;
+  for (const auto& [name, algorithm] : kEngines) {
+    if (engine == name) return algorithm;
+  }
   return std::nullopt;
 }
 
@@ -31,8 +39,8 @@ class ConvBase : public Operator {
 
  protected:
   // Of X (input 0) and the filter (input 1).
-  ConvShape shape() const {
-    const Tensor &x = input(0), &w = input(1);
+  ConvShape shape() {
+    const Tensor &x = input(0), &w = plain_input(1);
     const bool last = window_.channels_last();
     const Activations in(x, last, describe_input(0));
     CAFFE2_ENFORCE(w.rank() == x.rank(), describe_input(1), " has shape ", w.shape().text(),
@@ -61,9 +69,13 @@ class ConvBase : public Operator {
     return s;
   }
 
-  ConvAlgorithm algorithm(const ConvShape& s, ConvPass pass) const {
-    if (!forced_) return kernels().conv_algorithm(s, pass);
+  ConvAlgorithm algorithm(const ConvShape& s, ConvPass pass,
+                          kernels::Layout around = kernels::Layout::kPlain) const {
+    const ConvAlgorithm usual = kernels().conv_algorithm(s, pass, around);
+    if (!forced_) return usual;
+    if (def().engine == "WINOGRAD" && usual == ConvAlgorithm::kWinograd2) return usual;
     if (!kernels().conv_supports(s, pass, *forced_)) {
+      if (pass != ConvPass::kForward) return usual;
       fail(Code::kUnsupported, "engine '", def().engine.value_or(""),
            "' has no kernel for this convolution (group ", s.group, ", stride ", s.stride_h, " x ",
            s.stride_w, ", dilation ", s.dilation_h, " x ", s.dilation_w, ")");
@@ -105,30 +117,70 @@ bool same_weights(const ConvShape& a, const ConvShape& b) {
 class ConvOperator : public ConvBase {
  public:
   using ConvBase::ConvBase;
+  unsigned fuses() const override { return kFusesSum | kFusesRelu; }
+  bool takes_stored() const override { return true; }
+  bool chooses_layout() const override { return true; }
 
  protected:
   void run() override {
-    const Tensor& x = input(0);
     const ConvShape s = shape();
     if (has_input(2)) require_bias(2, s);
-    const int64_t size[2] = {s.oh(), s.ow()};
-    Tensor& y = output(0, activation_shape(x, channels_last(), s.k, size), DataType::kFloat);
+    const int64_t size[2] = {s.oh(), s.ow()}, plane = size[0] * size[1];
+    const Shape y_shape = activation_shape(input(0), channels_last(), s.k, size);
+    const Layout blocked{kernels().vector_width, channels_last()};
+
+    kernels::ConvForward f;
+    f.shape = s;
+    f.relu = fused_relu();
+    const bool may_be_blocked = prefers_blocked() || input(0).layout() == blocked;
+    f.algorithm =
+        algorithm(s, ConvPass::kForward,
+                  may_be_blocked ? kernels::Layout::kBlocked : kernels::Layout::kPlain);
+    const bool blocked_x = input(0).layout() == blocked &&
+                           kernels().conv_x_layout(s, f.algorithm) == kernels::Layout::kBlocked;
+    const bool blocked_y = prefers_blocked() &&
+                           kernels().conv_y_layout(s, f.algorithm) == kernels::Layout::kBlocked;
+    f.x_layout = blocked_x ? kernels::Layout::kBlocked : kernels::Layout::kPlain;
+    f.y_layout = blocked_y ? kernels::Layout::kBlocked : kernels::Layout::kPlain;
+    const Tensor& x = blocked_x ? input(0) : plain_input(0);
+
+    float* first = channels_last() && !blocked_y ? buffer(s.n * s.k * plane) : nullptr;
+    Tensor& y = output(0, y_shape, DataType::kFloat, blocked_y ? blocked : Layout());
+    if (const Tensor* residual = fused_residual()) {
+      if (first || residual->type() != DataType::kFloat || !(residual->shape() == y_shape)) {
+        decline_fusion();
+      }
+      f.add = laid_out(*residual, y.layout(), s.n, s.k, plane);
+    }
     if (y.size() == 0) return;
-    const ConvAlgorithm chosen = algorithm(s, ConvPass::kForward);
-    const float* packed = packed_weights(s, chosen);
-    void* work =
-        scratch(kernels().conv_scratch_bytes(s, ConvPass::kForward, chosen, parallel().threads));
-    const float* bias = has_input(2) ? input(2).data<float>() : nullptr;
-    const int64_t plane = size[0] * size[1];
-    float* first = channels_last() ? buffer(s.n * s.k * plane) : nullptr;
-    const float* in = channels_first(x.data<float>(), s.n, s.c, s.h * s.w);
-    float* out = y.mutable_data<float>();
-    kernels().conv_forward(s, chosen, in, packed, bias, false, first ? first : out, work,
-                           parallel());
+    const float* packed = packed_weights(s, f.algorithm);
+    void* work = scratch(
+        kernels().conv_scratch_bytes(s, ConvPass::kForward, f.algorithm, parallel().threads));
+    if (has_input(2)) f.bias = plain_input(2).data<float>();
+    const float* in = blocked_x ? x.stored()
+                                : channels_first(x.data<float>(), s.n, s.c, s.h * s.w);
+    float* out = y.mutable_stored();
+    kernels().conv_forward(f, in, packed, first ? first : out, work, parallel());
     if (first) to_channels_last(s.n, s.k, plane, first, out, parallel());
   }
 
  private:
+  // What is added, in the layout of the output.
+  const float* laid_out(const Tensor& residual, Layout wanted, int64_t n, int64_t k,
+                        int64_t plane) {
+    if (residual.layout() == wanted) return residual.stored();
+    if (wanted.channels_last || residual.layout().channels_last) decline_fusion();
+    if (wanted.plain()) {
+      if (residual.layout().block != kernels().vector_width) decline_fusion();
+      float* copy = buffer(residual.size());
+      kernels().from_blocked(n, k, plane, residual.stored(), copy, parallel());
+      return copy;
+    }
+    float* copy = static_cast<float*>(scratch(kernels().blocked_bytes(n, k, plane)));
+    kernels().to_blocked(n, k, plane, residual.stored(), copy, parallel());
+    return copy;
+  }
+
   // The filter in the kernel's order, made anew when another storage or version is bound.
   const float* packed_weights(const ConvShape& s, ConvAlgorithm chosen) {
     const Tensor& w = input(1);

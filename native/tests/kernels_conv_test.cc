@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -79,31 +80,53 @@ struct Problem {
   }
 };
 
-Floats forward(const Table& kernels, const Problem& p, ConvAlgorithm algorithm, bool bias,
-               bool relu, int count) {
-  Floats y(p.y.value.size(), std::nanf(""));
-  Scratch packed(kernels.conv_packed_bytes(p.s, algorithm));
-  kernels.conv_pack(p.s, algorithm, p.w.data(), packed.get(), threads(count));
-  Scratch scratch(kernels.conv_scratch_bytes(p.s, ConvPass::kForward, algorithm, count));
-  kernels.conv_forward(p.s, algorithm, p.x.data(), packed.get(), bias ? p.bias.data() : nullptr,
-                       relu, y.data(), scratch.get(), threads(count));
-  return y;
-}
+constexpr ConvAlgorithm kAlgorithms[] = {ConvAlgorithm::kDirect, ConvAlgorithm::kIm2col,
+                                         ConvAlgorithm::kDepthwise, ConvAlgorithm::kWinograd2,
+                                         ConvAlgorithm::kWinograd4};
+constexpr const char* kNames[] = {"direct", "im2col", "depthwise", "winograd 2", "winograd 4"};
 
-Floats forward_blocked(const Table& kernels, const Problem& p, int count) {
+// What comes behind the sums.
+struct Epilogue {
+  bool bias = false, add = false, in_place = false, relu = false;
+};
+
+// Forward through any layouts; what is to be added is p.dy.
+Floats forward(const Table& kernels, const Problem& p, ConvAlgorithm algorithm, Layout x_layout,
+               Layout y_layout, const Epilogue& e, int count) {
   const ConvShape& s = p.s;
   const int64_t pixels = s.oh() * s.ow();
-  const ConvAlgorithm direct = ConvAlgorithm::kDirect;
-  Scratch packed(kernels.conv_packed_bytes(s, direct));
-  kernels.conv_pack(s, direct, p.w.data(), packed.get(), threads(count));
-  Scratch scratch(kernels.conv_scratch_bytes(s, ConvPass::kForward, direct, count));
-  Scratch x(kernels.blocked_bytes(s.n, s.c, s.h * s.w)), y(kernels.blocked_bytes(s.n, s.k, pixels));
-  kernels.to_blocked(s.n, s.c, s.h * s.w, p.x.data(), x.get(), threads(count));
-  kernels.conv_forward_blocked(s, kernels.conv_blocked_input(s) ? x.get() : p.x.data(),
-                               packed.get(), p.bias.data(), false, y.get(), scratch.get(),
-                               threads(count));
+  const bool x_blocked = x_layout == Layout::kBlocked, y_blocked = y_layout == Layout::kBlocked;
+  Scratch packed(kernels.conv_packed_bytes(s, algorithm));
+  kernels.conv_pack(s, algorithm, p.w.data(), packed.get(), threads(count));
+  Scratch scratch(kernels.conv_scratch_bytes(s, ConvPass::kForward, algorithm, count));
+  Scratch x(kernels.blocked_bytes(s.n, s.c, s.h * s.w));
+  Scratch y(kernels.blocked_bytes(s.n, s.k, pixels)), add(kernels.blocked_bytes(s.n, s.k, pixels));
   Floats plain(p.y.value.size(), std::nanf(""));
-  kernels.from_blocked(s.n, s.k, pixels, y.get(), plain.data(), threads(count));
+  if (x_blocked) kernels.to_blocked(s.n, s.c, s.h * s.w, p.x.data(), x.get(), threads(count));
+  if (y_blocked) {
+    kernels.to_blocked(s.n, s.k, pixels, p.dy.data(), add.get(), threads(count));
+    if (e.in_place) kernels.to_blocked(s.n, s.k, pixels, p.dy.data(), y.get(), threads(count));
+  } else if (e.in_place) {
+    plain = p.dy;
+  }
+  float* out = y_blocked ? y.get() : plain.data();
+  ConvForward f;
+  f.shape = s;
+  f.algorithm = algorithm;
+  f.x_layout = x_layout;
+  f.y_layout = y_layout;
+  f.relu = e.relu;
+  if (e.bias) f.bias = p.bias.data();
+  if (e.add) f.add = e.in_place ? out : y_blocked ? add.get() : p.dy.data();
+  kernels.conv_forward(f, x_blocked ? x.get() : p.x.data(), packed.get(), out, scratch.get(),
+                       threads(count));
+  if (y_blocked) {
+    kernels.from_blocked(s.n, s.k, pixels, y.get(), plain.data(), threads(count));
+    // Missing channels are zero.
+    kernels.to_blocked(s.n, s.k, pixels, plain.data(), add.get(), threads(count));
+    const size_t values = kernels.blocked_bytes(s.n, s.k, pixels) / sizeof(float);
+    CHECK(same_bits(Floats(y.get(), y.get() + values), Floats(add.get(), add.get() + values)));
+  }
   return plain;
 }
 
@@ -124,55 +147,94 @@ Floats backward_weights(const Table& kernels, const Problem& p, ConvAlgorithm al
   return dw;
 }
 
+double largest(const std::vector<double>& values) {
+  return *std::max_element(values.begin(), values.end());
+}
+
+// Minimal filtering spreads rounding errors over a tile, larger for larger ones.
+std::vector<double> bound_of(const Expected& e, int64_t terms, ConvAlgorithm algorithm) {
+  std::vector<double> bounds = e.bound(terms);
+  const double spread = algorithm == ConvAlgorithm::kWinograd2   ? 20 * 6e-8
+                        : algorithm == ConvAlgorithm::kWinograd4 ? 200 * 6e-8
+                                                                 : 0;
+  const double most = spread * largest(e.magnitude);
+  for (double& b : bounds) b += most;
+  return bounds;
+}
+
+void check_forward(const Table& kernels, const Problem& p, ConvAlgorithm algorithm,
+                   const std::vector<int>& counts) {
+  const ConvShape& s = p.s;
+  const int64_t terms = s.c / s.group * s.kh * s.kw, pixels = s.oh() * s.ow();
+  std::vector<double> bound = bound_of(p.y, terms, algorithm);
+  for (double& b : bound) b += 6e-8 * 2 * (terms + 2);  // bias and addend, below 1 each
+  for (Layout x_layout : {Layout::kPlain, kernels.conv_x_layout(s, algorithm)}) {
+    for (Layout y_layout : {Layout::kPlain, kernels.conv_y_layout(s, algorithm)}) {
+      INFO("layouts " << static_cast<int>(x_layout) << " " << static_cast<int>(y_layout));
+      for (const Epilogue& e : {Epilogue{}, Epilogue{true}, Epilogue{true, true, false, true},
+                                Epilogue{false, true, true, true}}) {
+        std::vector<double> want = p.y.value;
+        for (size_t i = 0; i < want.size(); i++) {
+          if (e.bias) want[i] += p.bias[i / pixels % s.k];
+          if (e.add) want[i] += p.dy[i];
+          if (e.relu) want[i] = std::max(0.0, want[i]);
+        }
+        Floats first;
+        for (int count : counts) {
+          INFO("threads " << count);
+          const Floats y = forward(kernels, p, algorithm, x_layout, y_layout, e, count);
+          CHECK(count_wrong(y, want, bound) == 0);
+          if (count == 1) first = y;
+          CHECK(same_bits(y, first));
+        }
+      }
+    }
+  }
+}
+
+void check_backward(const Table& kernels, const Problem& p, ConvAlgorithm algorithm,
+                    const std::vector<int>& counts) {
+  const ConvShape& s = p.s;
+  const bool by_data = kernels.conv_supports(s, ConvPass::kBackwardData, algorithm);
+  const bool by_weights = kernels.conv_supports(s, ConvPass::kBackwardWeights, algorithm);
+  const std::vector<double> dx_bound = bound_of(p.dx, s.k / s.group * s.kh * s.kw, algorithm);
+  const std::vector<double> dw_bound = bound_of(p.dw, s.n * s.oh() * s.ow(), algorithm);
+  Floats dx1, dw1;
+  for (int count : counts) {
+    INFO("threads " << count);
+    if (by_data) {
+      const Floats dx = backward_data(kernels, p, algorithm, count);
+      CHECK(count_wrong(dx, p.dx.value, dx_bound) == 0);
+      if (count == 1) dx1 = dx;
+      CHECK(same_bits(dx, dx1));
+    }
+    if (by_weights) {
+      const Floats dw = backward_weights(kernels, p, algorithm, count);
+      CHECK(count_wrong(dw, p.dw.value, dw_bound) == 0);
+      if (count == 1) dw1 = dw;
+      CHECK(same_bits(dw, dw1));
+    }
+  }
+}
+
 void check(const Problem& p, const std::vector<int>& counts) {
   const ConvShape& s = p.s;
   INFO(describe(s));
-  const int64_t terms = s.c / s.group * s.kh * s.kw, pixels = s.oh() * s.ow();
-  std::vector<double> with_bias = p.y.value, rectified = p.y.value;
-  std::vector<double> y_bound = p.y.bound(terms);
-  for (size_t i = 0; i < with_bias.size(); i++) {
-    with_bias[i] += p.bias[i / pixels % s.k];
-    rectified[i] = std::max(0.0, rectified[i]);
-    y_bound[i] += 6e-8 * (terms + 2);
-  }
-  const std::vector<double> dx_bound = p.dx.bound(s.k / s.group * s.kh * s.kw);
-  const std::vector<double> dw_bound = p.dw.bound(s.n * pixels);
   for (const Table* kernels : tables()) {
     INFO(std::string(isa_name(kernels->isa)));
     for (ConvPass pass :
          {ConvPass::kForward, ConvPass::kBackwardData, ConvPass::kBackwardWeights}) {
-      CHECK(kernels->conv_supports(s, pass, kernels->conv_algorithm(s, pass)));
+      for (Layout layout : {Layout::kPlain, Layout::kBlocked}) {
+        CHECK(kernels->conv_supports(s, pass, kernels->conv_algorithm(s, pass, layout)));
+      }
       CHECK(kernels->conv_supports(s, pass, ConvAlgorithm::kIm2col));
     }
-    for (ConvAlgorithm algorithm : {ConvAlgorithm::kDirect, ConvAlgorithm::kIm2col}) {
-      INFO(std::string(algorithm == ConvAlgorithm::kDirect ? "direct" : "im2col"));
-      Floats y1, dx1, dw1;
-      for (int count : counts) {
-        INFO("threads " << count);
-        if (kernels->conv_supports(s, ConvPass::kForward, algorithm)) {
-          const Floats y = forward(*kernels, p, algorithm, true, false, count);
-          CHECK(count_wrong(y, with_bias, y_bound) == 0);
-          if (count == 1) y1 = y;
-          CHECK(same_bits(y, y1));
-          CHECK(count_wrong(forward(*kernels, p, algorithm, false, true, count), rectified,
-                            y_bound) == 0);
-          if (algorithm == ConvAlgorithm::kDirect) {
-            CHECK(count_wrong(forward_blocked(*kernels, p, count), with_bias, y_bound) == 0);
-          }
-        }
-        if (kernels->conv_supports(s, ConvPass::kBackwardData, algorithm)) {
-          const Floats dx = backward_data(*kernels, p, algorithm, count);
-          CHECK(count_wrong(dx, p.dx.value, dx_bound) == 0);
-          if (count == 1) dx1 = dx;
-          CHECK(same_bits(dx, dx1));
-        }
-        if (kernels->conv_supports(s, ConvPass::kBackwardWeights, algorithm)) {
-          const Floats dw = backward_weights(*kernels, p, algorithm, count);
-          CHECK(count_wrong(dw, p.dw.value, dw_bound) == 0);
-          if (count == 1) dw1 = dw;
-          CHECK(same_bits(dw, dw1));
-        }
+    for (ConvAlgorithm algorithm : kAlgorithms) {
+      INFO(std::string(kNames[static_cast<int>(algorithm)]));
+      if (kernels->conv_supports(s, ConvPass::kForward, algorithm)) {
+        check_forward(*kernels, p, algorithm, counts);
       }
+      check_backward(*kernels, p, algorithm, counts);
     }
     Floats db(s.k, std::nanf(""));
     kernels->conv_backward_bias(s, p.dy.data(), db.data(), threads(2));
@@ -209,6 +271,29 @@ TEST_CASE("convolution: known layers, any number of threads") {
   check(Problem(shape(1, 4, 40, 70, 5, 3, 1, 1), seed++), counts);   // more than 512 pixels
   check(Problem(shape(2, 5, 3, 600, 3, 3, 1, 1), seed++), counts);   // long rows
   check(Problem(shape(1, 60, 6, 6, 600, 3, 1, 1), seed++), counts);  // long reductions
+}
+
+TEST_CASE("convolution: depthwise, and 3x3 windows in tiles") {
+  unsigned seed = 50;
+  const std::vector<int> counts = {1, 3};
+  const auto depthwise = [&](int64_t n, int64_t c, int64_t h, int64_t w, int64_t window,
+                             int64_t stride, int64_t pad, int64_t dilation) {
+    ConvShape s = shape(n, c, h, w, c, window, stride, pad);
+    s.group = c;
+    s.dilation_h = s.dilation_w = dilation;
+    check(Problem(s, seed++), counts);
+  };
+  depthwise(1, 32, 17, 19, 3, 1, 1, 1);
+  depthwise(2, 33, 16, 15, 3, 2, 1, 1);
+  depthwise(1, 20, 40, 23, 5, 1, 2, 1);
+  depthwise(1, 7, 12, 31, 5, 2, 2, 1);
+  depthwise(2, 16, 9, 9, 3, 1, 2, 2);
+  depthwise(1, 3, 9, 30, 2, 3, 3, 1);
+  depthwise(1, 17, 3, 3, 7, 1, 3, 1);
+  check(Problem(shape(3, 17, 9, 30, 40, 3, 1, 1), seed++), counts);
+  check(Problem(shape(1, 32, 57, 50, 48, 3, 1, 1), seed++), counts);    // many batches of tiles
+  check(Problem(shape(2, 160, 14, 14, 200, 3, 1, 1), seed++), counts);  // large filters
+  check(Problem(shape(1, 5, 4, 3, 6, 3, 1, 3), seed++), counts);        // wide borders
 }
 
 TEST_CASE("convolution: random shapes") {

@@ -39,6 +39,21 @@ PoolShape square(int64_t planes, int64_t h, int64_t w, int64_t window, int64_t s
   return s;
 }
 
+// Pools with `pool` in blocked layout, the planes taken for the channels of one image.
+template <class Pool>
+Floats through_blocks(const Table& kernels, PoolShape s, const Floats& x, int count,
+                      const Pool& pool) {
+  const int64_t c = s.planes, in = s.h * s.w, out = s.oh * s.ow;
+  Scratch blocked(kernels.blocked_bytes(1, c, in)), result(kernels.blocked_bytes(1, c, out));
+  kernels.to_blocked(1, c, in, x.data(), blocked.get(), Parallel());
+  s.layout = Layout::kBlocked;
+  s.planes = (c + kernels.vector_width - 1) / kernels.vector_width;
+  pool(s, blocked.get(), result.get(), threads(count));
+  Floats y(c * out, std::nanf(""));
+  kernels.from_blocked(1, c, out, result.get(), y.data(), Parallel());
+  return y;
+}
+
 void check(const PoolShape& s, unsigned seed, bool ties) {
   INFO("planes " << s.planes << " h " << s.h << " w " << s.w << " out " << s.oh << " " << s.ow
                  << " window " << s.kh << " " << s.kw << " stride " << s.stride_h << " "
@@ -86,11 +101,18 @@ void check(const PoolShape& s, unsigned seed, bool ties) {
       Floats y(outputs, std::nanf("")), dx(inputs, std::nanf(""));
       kernels->max_pool(s, x.data(), y.data(), threads(count));
       CHECK(y == largest);
+      CHECK(through_blocks(*kernels, s, x, count, kernels->max_pool) == largest);
       kernels->max_pool_gradient(s, x.data(), y.data(), dy.data(), dx.data(), threads(count));
       CHECK(count_wrong(dx, max_dx, max_bound) == 0);
       for (int include = 0; include < 2; include++) {
         kernels->average_pool(s, include, x.data(), y.data(), threads(count));
         CHECK(count_wrong(y, average[include], y_bound) == 0);
+        const auto pool = [&](const PoolShape& shape, const float* in, float* out,
+                              const Parallel& parallel) {
+          kernels->average_pool(shape, include, in, out, parallel);
+        };
+        CHECK(count_wrong(through_blocks(*kernels, s, x, count, pool), average[include], y_bound) ==
+              0);
         std::fill(dx.begin(), dx.end(), std::nanf(""));
         kernels->average_pool_gradient(s, include, dy.data(), dx.data(), threads(count));
         CHECK(count_wrong(dx, average_dx[include], dx_bound) == 0);

@@ -1,0 +1,194 @@
+// Depthwise convolution: one filter per channel. On blocked activations every pixel of a block of
+// channels is one vector, and so is every tap of their filters.
+#include "kernels/conv_direct.h"
+
+namespace caffe2::kernels::CAFFE2_KERNELS_ISA {
+
+namespace {
+
+// A block of work is a strip of output rows of one block of channels of one image.
+struct Plan {
+  ConvSizes sizes;
+  int64_t c_blocks, rows, strips;
+  std::size_t lane_bytes;
+};
+
+FORCE_INLINE Plan plan_for(const ConvShape& s) {
+  Plan p = {ConvSizes(s), ceil_div(s.c, VL), 0, 1, 0};
+  const int64_t wanted = ceil_div(8, s.n * p.c_blocks);
+  const int64_t useful = max_of<int64_t>(1, p.sizes.pixels * p.sizes.taps * VL / ELEMENTS);
+  p.strips = min_of(p.sizes.oh, min_of(wanted, useful));
+  p.rows = ceil_div(p.sizes.oh, p.strips);
+  p.strips = ceil_div(p.sizes.oh, p.rows);
+  Slices lane(nullptr);
+  lane.take(min_of(s.h, InputRows(s, 0, p.rows).rows) * s.w * VL);
+  lane.take(p.rows * p.sizes.ow * VL);
+  p.lane_bytes = lane.bytes();
+  return p;
+}
+
+// The taps that lie inside the image, and where their inputs and filters are.
+struct Taps {
+  const float* x;  // input of tap (0, 0); may lie outside
+  const float* w;
+  int64_t top, bottom, left, right;  // taps [top, bottom) x [left, right)
+  int64_t kw, row, column;           // floats between rows and columns of taps in x
+};
+
+constexpr int PIXELS = VL == 16 ? 8 : VL == 8 ? 4 : 6;  // outputs held in registers
+
+// P output pixels that all see the same taps; KW: the window's width when all of it is seen, or 0.
+template <int P, int STRIDE, int KW>
+FORCE_INLINE void sum_taps(const Taps& t, vf bias, const float* add, bool relu, float* y) {
+  vf acc[P];
+#pragma GCC unroll 16
+  for (int p = 0; p < P; p++) acc[p] = add ? bias + load(add + p * VL) : bias;
+  for (int64_t r = t.top; r < t.bottom; r++) {
+    const float *x = t.x + r * t.row, *w = t.w + r * t.kw * VL;
+    const auto tap = [&](int64_t q, int64_t column) {
+      const vf factor = load(w + q * VL);
+#pragma GCC unroll 16
+      for (int p = 0; p < P; p++) acc[p] += load(x + q * column + p * STRIDE * VL) * factor;
+    };
+    if constexpr (KW > 0) {
+#pragma GCC unroll 8
+      for (int q = 0; q < KW; q++) tap(q, VL);
+    } else {
+      for (int64_t q = t.left; q < t.right; q++) tap(q, t.column);
+    }
+  }
+#pragma GCC unroll 16
+  for (int p = 0; p < P; p++) store(y + p * VL, relu ? max(vf{}, acc[p]) : acc[p]);
+}
+
+// `count` output pixels, `stride` input pixels apart, that see the whole width of the window.
+template <int STRIDE, int KW>
+FORCE_INLINE void sum_row(Taps t, int64_t count, vf bias, const float* add, bool relu, float* y) {
+  const auto next = [&](int64_t pixels) {
+    t.x += pixels * STRIDE * VL;
+    y += pixels * VL;
+    if (add) add += pixels * VL;
+    count -= pixels;
+  };
+  for (; count >= PIXELS; next(PIXELS)) sum_taps<PIXELS, STRIDE, KW>(t, bias, add, relu, y);
+  if (count >= PIXELS / 2) {
+    sum_taps<PIXELS / 2, STRIDE, KW>(t, bias, add, relu, y);
+    next(PIXELS / 2);
+  }
+  for (; count > 0; next(1)) sum_taps<1, STRIDE, KW>(t, bias, add, relu, y);
+}
+
+using Row = void (*)(Taps, int64_t, vf, const float*, bool, float*);
+
+Row row_for(const ConvShape& s) {
+  const bool dense = s.dilation_w == 1;
+  if (s.stride_w == 1) {
+    return dense && s.kw == 3 ? sum_row<1, 3> : dense && s.kw == 5 ? sum_row<1, 5> : sum_row<1, 0>;
+  }
+  if (s.stride_w != 2) return nullptr;
+  return dense && s.kw == 3 ? sum_row<2, 3> : dense && s.kw == 5 ? sum_row<2, 5> : sum_row<2, 0>;
+}
+
+}  // namespace
+
+std::size_t depthwise_packed_bytes(const ConvShape& s) {
+  return (std::size_t)(round_up(s.c, VL) * s.kh * s.kw) * sizeof(float);
+}
+
+void depthwise_pack(const ConvShape& s, const float* weights, float* packed, const Parallel&) {
+  const int64_t taps = s.kh * s.kw;
+  for (int64_t c = 0; c < s.c; c += VL) {
+    block_pixels((int)min_of<int64_t>(VL, s.c - c), taps, taps, weights + c * taps,
+                 packed + c * taps);
+  }
+}
+
+std::size_t depthwise_forward_scratch(const ConvShape& s, int threads) {
+  const Plan plan = plan_for(s);
+  return (std::size_t)lane_count(threads, s.n * plan.c_blocks * plan.strips) * plan.lane_bytes;
+}
+
+// Output row `row`, from a plane at x of which input row 0 is the first, even if it is not there.
+static void convolve_row(const ConvShape& s, const ConvSizes& z, Row inner, int64_t row,
+                         const float* x, const float* w, vf bias, const float* add, bool relu,
+                         float* y) {
+  const int64_t top = row * s.stride_h - s.pad_t;
+  const Range rows(0, s.kh, s.dilation_h, top, s.h);
+  Taps t = {};
+  t.w = w;
+  t.kw = s.kw;
+  t.top = rows.begin;
+  t.bottom = rows.end;
+  t.row = s.dilation_h * s.w * VL;
+  t.column = s.dilation_w * VL;
+  // Outputs [first, last) see the whole width of the window.
+  const int64_t reach = s.dilation_w * (s.kw - 1);
+  const Range inside(0, z.ow, s.stride_w, -s.pad_l, s.w - reach);
+  const int64_t first = inner ? min_of(inside.begin, z.ow) : z.ow;
+  const int64_t last = inner ? max_of(first, inside.end) : z.ow;
+  const auto corner = [&](int64_t column) {
+    return x + (top * s.w + column * s.stride_w - s.pad_l) * VL;
+  };
+  for (int64_t column = 0; column < z.ow; column++) {
+    const float* from = add ? add + column * VL : nullptr;
+    t.x = corner(column);
+    if (column == first && last > first) {
+      t.left = 0;
+      t.right = s.kw;
+      inner(t, last - first, bias, from, relu, y + column * VL);
+      column = last - 1;
+      continue;
+    }
+    const Range columns(0, s.kw, s.dilation_w, column * s.stride_w - s.pad_l, s.w);
+    t.left = columns.begin;
+    t.right = columns.end;
+    sum_taps<1, 1, 0>(t, bias, from, relu, y + column * VL);
+  }
+}
+
+void depthwise_forward(const ConvForward& f, const float* x, const float* packed, float* y,
+                       void* scratch, const Parallel& parallel) {
+  const ConvShape& s = f.shape;
+  const Plan plan = plan_for(s);
+  const ConvSizes& z = plan.sizes;
+  const Row inner = row_for(s);
+  const bool x_blocked = f.x_layout == Layout::kBlocked, y_blocked = f.y_layout == Layout::kBlocked;
+  for_blocks(parallel, s.n * plan.c_blocks * plan.strips, [&](int64_t block, int lane) {
+    const int64_t strip = block % plan.strips, plane = block / plan.strips;
+    const int64_t image = plane / plan.c_blocks, c = plane % plan.c_blocks * VL;
+    const int64_t first = strip * plan.rows, last = min_of(first + plan.rows, z.oh);
+    const int channels = (int)min_of<int64_t>(VL, s.c - c);
+    Slices slices((char*)scratch + lane * plan.lane_bytes);
+    float* loaded = slices.take(min_of(s.h, InputRows(s, 0, plan.rows).rows) * s.w * VL);
+    float* strip_out = slices.take(plan.rows * z.ow * VL);
+
+    const float* in = x + plane * s.h * s.w * VL;
+    if (!x_blocked) {
+      const InputRows rows(s, first, last - first);
+      const int64_t begin = min_of(s.h, max_of<int64_t>(0, rows.top));
+      const int64_t end = max_of(begin, min_of(s.h, rows.top + rows.rows));
+      block_pixels(channels, s.h * s.w, (end - begin) * s.w,
+                   x + ((image * s.c + c) * s.h + begin) * s.w, loaded);
+      in = loaded - begin * s.w * VL;
+    }
+    const int64_t place = (plane * z.oh + first) * z.ow * VL, pixels = (last - first) * z.ow;
+    const int64_t corner = (image * s.k + c) * z.pixels + first * z.ow;  // in plain layout
+    float* out = y_blocked ? y + place : strip_out;
+    const float* add = f.add && y_blocked ? f.add + place : nullptr;
+    if (f.add && !y_blocked) {
+      block_pixels(channels, z.pixels, pixels, f.add + corner, strip_out);
+      add = strip_out;
+    }
+    const vf bias = !f.bias          ? vf{}
+                    : channels == VL ? load(f.bias + c)
+                                     : load_partial(f.bias + c, channels);
+    for (int64_t row = first; row < last; row++) {
+      const int64_t at = (row - first) * z.ow * VL;
+      convolve_row(s, z, inner, row, in, packed + c * z.taps, bias, add ? add + at : nullptr,
+                   f.relu, out + at);
+    }
+    if (!y_blocked) transpose(pixels, channels, strip_out, VL, y + corner, z.pixels);
+  });
+}
+
+}  // namespace caffe2::kernels::CAFFE2_KERNELS_ISA
