@@ -267,22 +267,6 @@ _declare_matrix_max("RowwiseMax", 2, "row")
 _declare_matrix_max("ColwiseMax", 1, "column")
 
 
-@operator("ReduceTailSum", inputs="mat", outputs="output", types={"mat": FLOAT})
-class ReduceTailSum:
-    """output = the sums over all dimensions but the first.
-
-    mat: float (N, ...).  output: float (N,).
-    """
-
-    def shape(mat: Spec) -> Spec:
-        require_rank("mat", mat, *range(1, 17))
-        return Spec(mat.shape[:1], mat.dtype)
-
-    def reference(mat: Array) -> Array:
-        axes = tuple(range(1, mat.ndim))
-        return mat.astype(np.float64).sum(axis=axes).astype(mat.dtype)
-
-
 @operator(
     "ReduceFrontWeightedSum",
     inputs="DATA SCALARS",

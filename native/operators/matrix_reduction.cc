@@ -227,20 +227,6 @@ class MatrixMaxGradientOperator : public Operator {
   }
 };
 
-class ReduceTailSumOperator : public Operator {
- public:
-  using Operator::Operator;
-
- protected:
-  void run() override {
-    const Tensor& x = input(0);
-    CAFFE2_ENFORCE(x.rank() >= 1, describe_input(0), " is a scalar; a dimension of rows is needed");
-    Tensor& y = output(0, {x.dim(0)}, DataType::kFloat);
-    kernels().reduce(kernels::Reduction::kSum, x.dim(0), x.shape().product(1, x.rank()), 1,
-                     x.data<float>(), y.mutable_data<float>(), parallel());
-  }
-};
-
 // Inputs DATA [n, ...], SCALARS [n].
 class ReduceFrontWeightedSumOperator : public Operator {
  public:
@@ -321,7 +307,6 @@ REGISTER_CPU_OPERATOR(RowwiseMax, MatrixMaxOperator<2>)
 REGISTER_CPU_OPERATOR(RowwiseMaxGradient, MatrixMaxGradientOperator<2>)
 REGISTER_CPU_OPERATOR(ColwiseMax, MatrixMaxOperator<1>)
 REGISTER_CPU_OPERATOR(ColwiseMaxGradient, MatrixMaxGradientOperator<1>)
-REGISTER_CPU_OPERATOR(ReduceTailSum, ReduceTailSumOperator)
 REGISTER_CPU_OPERATOR(ReduceFrontWeightedSum, ReduceFrontWeightedSumOperator)
 REGISTER_CPU_OPERATOR(ReduceFrontWeightedSumGradient, ReduceFrontWeightedSumGradientOperator)
 

@@ -143,7 +143,6 @@ FOLDS = [
             ),
         )
     ),
-    Case("ReduceTailSum", mat=floats("N", "C", 2)),
     Case(
         "ReduceFrontWeightedSum",
         DATA=floats("N", "C", 2),
