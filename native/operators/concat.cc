@@ -1,4 +1,5 @@
 // Concat, Split and their kin: tensors joined and cut along an axis.
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -40,9 +41,11 @@ class AlongAxis : public Operator {
 class ConcatOperator : public AlongAxis {
  public:
   using AlongAxis::AlongAxis;
+  bool takes_stored() const override { return true; }
 
  protected:
   void run() override {
+    const Layout layout = joint_layout();
     const Tensor& first = input(0);
     const int rank = first.rank(), axis = this->axis(rank + add_axis_);
     std::vector<int64_t> sizes(inputs(), 1);
@@ -67,15 +70,47 @@ class ConcatOperator : public AlongAxis {
     shape.append(whole);
     for (int d = add_axis_ ? axis : axis + 1; d < rank; d++) shape.append(first.dim(d));
     const int64_t outer = shape.product(0, axis), inner = shape.product(axis + 1, shape.rank());
-    Tensor& y = output(0, shape, first.type());
+    Tensor& y = output(0, shape, first.type(), layout);
     Tensor& split_info = output(1, {inputs()}, DataType::kInt32);
     int32_t* info = split_info.mutable_data<int32_t>();
+    if (!layout.plain()) {
+      for (int i = 0; i < inputs(); i++) info[i] = static_cast<int32_t>(sizes[i]);
+      join_blocks(y);
+      return;
+    }
     int64_t place = 0;
     for (int i = 0; i < inputs(); i++) {
       copy_view(slices(outer, sizes[i], inner, sizes[i], whole), input(i), 0, y, place * inner,
                 parallel());
       info[i] = static_cast<int32_t>(sizes[i]);
       place += sizes[i];
+    }
+  }
+
+ private:
+  // Blocked inputs stay so when they are joined by channels and no block is partly empty.
+  Layout joint_layout() {
+    const Layout layout = common_layout();
+    if (layout.plain()) return layout;
+    const int rank = input(0).rank(), channels = layout.channels_last ? rank - 1 : 1;
+    bool joins = !add_axis_ && axis(rank) == channels;
+    for (int i = 0; joins && i < inputs(); i++) {
+      joins = input(i).rank() == rank && input(i).dim(channels) % layout.block == 0;
+    }
+    if (joins) return layout;
+    for (int i = 0; i < inputs(); i++) plain_input(i);
+    return {};
+  }
+
+  void join_blocks(Tensor& y) {
+    float* to = y.mutable_stored();
+    const int64_t n = y.dim(0);
+    for (int64_t image = 0; image < n; image++) {
+      for (int i = 0; i < inputs(); i++) {
+        const int64_t values = input(i).stored_size() / n;
+        if (values > 0) std::copy_n(input(i).stored() + image * values, values, to);
+        to += values;
+      }
     }
   }
 };

@@ -70,12 +70,20 @@ class PoolBase : public Operator {
 class PoolOperator : public PoolBase {
  public:
   using PoolBase::PoolBase;
+  bool takes_stored() const override { return true; }
+  // What comes out is smaller: a good place to end a blocked layout.
+  bool chooses_layout() const override { return true; }
 
  protected:
   virtual void pool(const kernels::PoolShape& s, const float* x, float* y) = 0;
 
   void run() override {
-    const Tensor& x = input(0);
+    const Layout blocked{kernels().vector_width, channels_last()};
+    if (input(0).layout() == blocked) {
+      run_blocked(blocked);
+      return;
+    }
+    const Tensor& x = plain_input(0);
     const Geometry g = geometry(x);
     Tensor& y = output(0, output_shape(x, g), DataType::kFloat);
     if (y.size() == 0) return;
@@ -86,6 +94,19 @@ class PoolOperator : public PoolBase {
     if (first) {
       to_channels_last(g.in.n, g.in.c, g.pool.oh * g.pool.ow, first, out, parallel());
     }
+  }
+
+ private:
+  void run_blocked(Layout blocked) {
+    const Tensor& x = input(0);
+    const Geometry g = geometry(x);
+    const Shape shape = output_shape(x, g);
+    Tensor& y = output(0, shape, DataType::kFloat, blocked);
+    if (y.size() == 0) return;
+    kernels::PoolShape s = g.pool;
+    s.layout = kernels::Layout::kBlocked;
+    s.planes = g.in.n * Tensor::planes(shape, blocked).blocks(blocked.block);
+    pool(s, x.stored(), y.mutable_stored());
   }
 };
 

@@ -47,7 +47,7 @@ CASES = [
     *(Case(name, X=floats(any_shape, low=low, high=high)) for name, (low, high) in RANGES.items()),
     *(
         gradient(name, *RANGES[name])
-        for name in (*sorted(BY_OUTPUT), "Log1p", "Cube", "Sin", "Cos", "Tan", "Asin", "Acos", "Atan",
+        for name in (*BY_OUTPUT, "Log1p", "Cube", "Sin", "Cos", "Tan", "Asin", "Acos", "Atan",
                      "Sinh", "Cosh", "Erf", "Logit")
     ),
     gradient("Cube", -3, 3, "f8"),
