@@ -253,21 +253,6 @@ void sum_runs(const T* in, int64_t terms, int64_t count, T* out) {
   }
 }
 
-// Calls f with a value of one of the types that can be summed; the schema admits no other.
-template <class F>
-void by_summed_type(DataType type, const F& f) {
-  switch (type) {
-    case DataType::kFloat:
-      return f(float());
-    case DataType::kDouble:
-      return f(double());
-    case DataType::kInt32:
-      return f(uint32_t());  // unsigned: sums wrap around
-    default:
-      return f(uint64_t());
-  }
-}
-
 class TileGradientOperator : public TileBase {
  public:
   using TileBase::TileBase;

@@ -27,6 +27,21 @@ void by_size(DataType type, const F& f) {
   }
 }
 
+// Calls f with a value of one of the types that can be summed; the schema admits no other.
+template <class F>
+void by_summed_type(DataType type, const F& f) {
+  switch (type) {
+    case DataType::kFloat:
+      return f(float());
+    case DataType::kDouble:
+      return f(double());
+    case DataType::kInt32:
+      return f(uint32_t());  // unsigned: sums wrap around
+    default:
+      return f(uint64_t());
+  }
+}
+
 template <class T>
 const T* elements(const Tensor& tensor) {
   return static_cast<const T*>(tensor.raw_data());
