@@ -44,7 +44,11 @@ def MakeArgument(key: str, value: Any) -> caffe2_pb2.Argument:
     """
     argument = caffe2_pb2.Argument(name=key)
     if isinstance(value, np.ndarray):
-        value = value.reshape(-1).tolist()
+        listed = value.reshape(-1).tolist()
+        if value.dtype.kind == "f":  # weights: too many to look at one by one
+            argument.floats.extend(listed)
+            return argument
+        value = listed
     value = _plain(value)
     if isinstance(value, (str, bytes, int, float, Message)):
         field, value = _field(key, value)
