@@ -260,6 +260,14 @@ void bind_workspace(nb::module_& m) {
           },
           nb::arg("name"))
       .def(
+          "time_operators",
+          [](Workspace& w, const std::string& name, int runs) {
+            std::vector<double> times;
+            Calls::instance().run([&] { times = w.get_net(name)->time_operators(runs); });
+            return times;
+          },
+          nb::arg("name"), nb::arg("runs"))
+      .def(
           "run_net_once",
           [](Workspace& w, const nb::bytes& def, std::vector<std::string> sites) {
             Calls::instance().run(

@@ -1,6 +1,7 @@
 #include "core/net.h"
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <new>
 #include <set>
@@ -132,7 +133,9 @@ void CompiledNet::run() {
   run(context);
 }
 
-void CompiledNet::run(RunContext& context) {
+// Refuses a second run; looks blobs up again where some were removed.
+template <class Run>
+void CompiledNet::only_one(const Run& run) {
   int other = running_;
   while (other == fork_count() || !running_.compare_exchange_weak(other, fork_count())) {
     if (other != fork_count()) continue;
@@ -147,15 +150,47 @@ void CompiledNet::run(RunContext& context) {
     check_inputs();
     bind();
   }
-  if (!graph_) {
-    run_in_order(context);
-    return;
-  }
-  const Steps steps{
-      size(),
-      [this](int i, RunContext& inner) { annotated(i, [&] { operators_[i]->execute(inner); }); },
-      [this](int i) { return operators_[i]->may_block(); }};
-  run_parallel(steps, *graph_, workspace_.engine().pool(), context);
+  run();
+}
+
+void CompiledNet::run(RunContext& context) {
+  only_one([&] {
+    if (!graph_) {
+      run_in_order(context);
+      return;
+    }
+    const Steps steps{
+        size(),
+        [this](int i, RunContext& inner) { annotated(i, [&] { operators_[i]->execute(inner); }); },
+        [this](int i) { return operators_[i]->may_block(); }};
+    run_parallel(steps, *graph_, workspace_.engine().pool(), context);
+  });
+}
+
+std::vector<double> CompiledNet::time_operators(int runs) {
+  CAFFE2_ENFORCE(runs > 0, runs, " runs; at least one is needed");
+  using Clock = std::chrono::steady_clock;
+  Cancellation cancellation(workspace_.engine().hooks());
+  RunContext context{cancellation};
+  std::vector<double> times(operators_.size(), 0);
+  const auto timed = [&](int op, const auto& step) {
+    context.cancellation.poll();
+    const auto begin = Clock::now();
+    step();
+    times[op] += std::chrono::duration<double, std::milli>(Clock::now() - begin).count() / runs;
+  };
+  only_one([&] {
+    for (int r = 0; r < runs; r++) {
+      for (int i = 0; graph_ && i < size(); i++) {
+        timed(i, [&] { annotated(i, [&] { operators_[i]->execute(context); }); });
+      }
+      for (int i = 0; i < static_cast<int>(steps_.size()); i++) {
+        timed(steps_[i].op, [&] { run_step(i, context); });
+      }
+      end_run();
+    }
+  });
+  return times;
 }
 
 void CompiledNet::run_in_order(RunContext& context) {
@@ -163,8 +198,12 @@ void CompiledNet::run_in_order(RunContext& context) {
     context.cancellation.poll();
     run_step(i, context);
   }
+  end_run();
+}
+
+void CompiledNet::end_run() {
   if (!declined_.empty()) unfuse_declined();
-  private_.settle(def_, steps_, workspace_.engine().allocator());
+  if (!graph_) private_.settle(def_, steps_, workspace_.engine().allocator());
 }
 
 void CompiledNet::run_step(int step, RunContext& context) {

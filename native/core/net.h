@@ -38,6 +38,10 @@ class CompiledNet {
   void run();
   void run(RunContext& context);  // as a part of another run
 
+  // Milliseconds of each operator, in order, on average over `runs` runs (> 0): 0 for those whose
+  // work another one does on the way. In a net of which operators run side by side, all take turns.
+  std::vector<double> time_operators(int runs);
+
   // Whether an operator may wait for something outside of this net.
   bool may_block() const;
 
@@ -49,8 +53,11 @@ class CompiledNet {
   void check_inputs() const;
   void bind();
   std::shared_ptr<Blob> blob(const std::string& name);
+  template <class Run>
+  void only_one(const Run& run);
   void run_in_order(RunContext& context);
   void run_step(int step, RunContext& context);
+  void end_run();
   void unfuse_declined();
   void choose_layouts();
   // Runs `step` and names operator i in any error that comes out of it.
