@@ -1,12 +1,14 @@
 // What the engine holds and asks of the interpreter.
 #pragma once
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
 
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <type_traits>
 #include <utility>
@@ -86,6 +88,20 @@ inline HeldObject hold(nb::object object) {
     nb::gil_scoped_acquire gil;
     delete held;
   });
+}
+
+// Runs `call` with the GIL; what Python raises in it becomes an error of the engine.
+template <class Call>
+void call_python(const Call& call) {
+  nb::gil_scoped_acquire gil;
+  try {
+    call();
+  } catch (const nb::python_error& error) {
+    // Its destructor needs the interpreter: turned into an engine error while we hold it.
+    const std::string kind = nb::cast<std::string>(error.type().attr("__name__"));
+    throw Error(Code::kInvalidArgument, kind + ": " + nb::cast<std::string>(nb::str(error.value())),
+                {}, hold(nb::borrow(error.value())));
+  }
 }
 
 }  // namespace caffe2::bindings

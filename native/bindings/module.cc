@@ -260,6 +260,16 @@ void bind_workspace(nb::module_& m) {
           },
           nb::arg("name"))
       .def(
+          "observe_net",
+          [](Workspace& w, const std::string& name, nb::object observer) {
+            const auto net = w.get_net(name);
+            if (observer.is_none()) return net->observe(nullptr);
+            net->observe([held = hold(std::move(observer))](int op, bool done) {
+              call_python([&] { (*held)(op, done); });
+            });
+          },
+          nb::arg("name"), nb::arg("observer").none())
+      .def(
           "time_operators",
           [](Workspace& w, const std::string& name, int runs) {
             std::vector<double> times;

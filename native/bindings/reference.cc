@@ -20,16 +20,7 @@ class ReferenceOperator : public Operator {
 
  protected:
   void run() override {
-    nb::gil_scoped_acquire gil;
-    try {
-      call();
-    } catch (const nb::python_error& error) {
-      // Its destructor needs the interpreter: turned into an engine error while we hold it.
-      const std::string kind = nb::cast<std::string>(error.type().attr("__name__"));
-      throw Error(Code::kInvalidArgument,
-                  kind + ": " + nb::cast<std::string>(nb::str(error.value())), {},
-                  hold(nb::borrow(error.value())));
-    }
+    call_python([&] { call(); });
   }
 
  private:

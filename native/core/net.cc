@@ -159,10 +159,8 @@ void CompiledNet::run(RunContext& context) {
       run_in_order(context);
       return;
     }
-    const Steps steps{
-        size(),
-        [this](int i, RunContext& inner) { annotated(i, [&] { operators_[i]->execute(inner); }); },
-        [this](int i) { return operators_[i]->may_block(); }};
+    const Steps steps{size(), [this](int i, RunContext& inner) { run_observed(i, inner); },
+                      [this](int i) { return operators_[i]->may_block(); }};
     run_parallel(steps, *graph_, workspace_.engine().pool(), context);
   });
 }
@@ -194,6 +192,13 @@ std::vector<double> CompiledNet::time_operators(int runs) {
 }
 
 void CompiledNet::run_in_order(RunContext& context) {
+  if (observer_) {
+    for (int i = 0; i < size(); i++) {
+      context.cancellation.poll();
+      run_observed(i, context);
+    }
+    return;
+  }
   for (int i = 0; i < static_cast<int>(steps_.size()); i++) {
     context.cancellation.poll();
     run_step(i, context);
@@ -204,6 +209,16 @@ void CompiledNet::run_in_order(RunContext& context) {
 void CompiledNet::end_run() {
   if (!declined_.empty()) unfuse_declined();
   if (!graph_) private_.settle(def_, steps_, workspace_.engine().allocator());
+}
+
+void CompiledNet::observe(Observer observer) {
+  only_one([&] { observer_ = std::move(observer); });
+}
+
+void CompiledNet::run_observed(int op, RunContext& context) {
+  if (observer_) annotated(op, [&] { observer_(op, false); });
+  annotated(op, [&] { operators_[op]->execute(context); });
+  if (observer_) annotated(op, [&] { observer_(op, true); });
 }
 
 void CompiledNet::run_step(int step, RunContext& context) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,6 +39,11 @@ class CompiledNet {
   void run();
   void run(RunContext& context);  // as a part of another run
 
+  // Called before (done: false) and after each operator, by the thread that runs it; what it raises
+  // ends the run. While there is one, every operator is a step of its own. Not during a run.
+  using Observer = std::function<void(int op, bool done)>;
+  void observe(Observer observer);
+
   // Milliseconds of each operator, in order, on average over `runs` runs (> 0): 0 for those whose
   // work another one does on the way. In a net of which operators run side by side, all take turns.
   std::vector<double> time_operators(int runs);
@@ -57,6 +63,7 @@ class CompiledNet {
   void only_one(const Run& run);
   void run_in_order(RunContext& context);
   void run_step(int step, RunContext& context);
+  void run_observed(int op, RunContext& context);
   void end_run();
   void unfuse_declined();
   void choose_layouts();
@@ -71,6 +78,7 @@ class CompiledNet {
   PrivateBlobs private_;
   std::vector<Step> steps_;  // for runs in order
   std::vector<Epilogue> epilogues_;
+  Observer observer_;
   std::vector<int> declined_;             // steps whose fusion did not fit the values
   std::optional<DependencyGraph> graph_;  // for parallel runs
   uint64_t bound_epoch_ = 0;
