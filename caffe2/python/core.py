@@ -4,7 +4,7 @@ import importlib
 from typing import Any
 
 from caffe2.graph.backward import IR
-from caffe2.graph.blob import BlobReference, ScopedBlobReference, ScopedName
+from caffe2.graph.blob import BlobReference, ScopedName
 from caffe2.graph.cloning import clone_and_bind_net
 from caffe2.graph.copies import (
     InferBlobDevices,
@@ -83,7 +83,6 @@ __all__ = [
     "Net",
     "Plan",
     "RemapEntry",
-    "ScopedBlobReference",
     "ScopedName",
     "SetDeviceOption",
     "SetEnginePref",
@@ -124,6 +123,8 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module("caffe2.python.workspace")
     if name == "C":
         return importlib.import_module("caffe2.python._C")
+    if name == "ScopedBlobReference":
+        return importlib.import_module("caffe2.runtime.scoped_blob").ScopedBlobReference
     if name in ("GlobalInit", "GetGlobalInitArgs"):
         return getattr(importlib.import_module("caffe2.runtime.workspace"), name)
     if name == "_REGISTERED_OPERATORS":
