@@ -17,6 +17,7 @@ import numpy as np
 from caffe2 import _native, ops
 from caffe2.graph.scope import CurrentNameScope
 from caffe2.proto import caffe2_pb2
+from caffe2.runtime.devices import note_devices
 from caffe2.runtime.engine import default_engine, set_threads
 from caffe2.runtime.feeding import feed
 from caffe2.runtime.handles import Workspace
@@ -243,6 +244,7 @@ def RunOperatorOnce(operator: Any) -> bool:
 
         kind, inputs, outputs, *rest = operator
         operator = CreateOperator(kind, inputs, outputs, **(rest[0] if rest else {}))
+    note_devices(operator)
     current().run_operator(StringifyProto(operator), getattr(operator, "debug_info", ""))
     return True
 
@@ -263,6 +265,7 @@ def RunOperatorsOnce(operators: Sequence[Any]) -> bool:
 
 def RunNetOnce(net: Any) -> bool:
     """Runs a Net or NetDef once, without keeping it."""
+    note_devices(net)
     current().run_net_once(StringifyProto(net), sites_of(net))
     return True
 
@@ -277,6 +280,7 @@ def CreateNet(net: Any, overwrite: bool = False, input_blobs: Sequence[Any] | No
     if isinstance(input_blobs, (str, bytes)):
         raise TypeError(f"input_blobs is a list of names, not one name: {input_blobs!r:.200}")
     workspace, message = current(), StringifyProto(net)
+    note_devices(net)
     wanted = dict.fromkeys(StringifyBlobName(blob) for blob in input_blobs or ())
     made = [blob for blob in wanted if not workspace.has_blob(blob)]
     for blob in made:

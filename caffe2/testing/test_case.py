@@ -14,14 +14,13 @@ from caffe2.runtime import workspace
 
 def rand_array(*dims: int) -> npt.NDArray[Any]:
     """Random float64 numbers from -1 to 1."""
-    array: npt.NDArray[Any] = np.random.uniform(-1, 1, dims)
-    return array
+    return np.random.rand(*dims) * 2 - 1
 
 
 def randBlob(name: str, type: Any, *dims: int, **kwargs: Any) -> npt.NDArray[Any]:
     """Feeds a blob of random numbers of an element type; `offset` is added to them."""
     values = np.random.rand(*dims) - 0.5 + kwargs.get("offset", 0.0)
-    array = values.astype(type)
+    array: npt.NDArray[Any] = values.astype(type)
     workspace.FeedBlob(name, array)
     return array
 
