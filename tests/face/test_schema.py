@@ -30,7 +30,7 @@ def test_columns_are_flat(record):
     with pytest.raises(KeyError, match='field "zz" not found'):
         record["zz"]
     with pytest.raises(AttributeError):
-        record.zz
+        _ = record.zz
 
 
 def test_structs_are_added_and_taken_away():
