@@ -61,12 +61,15 @@ def test_a_wrong_shape():
 
 def test_an_unknown_operator():
     with pytest.raises(AttributeError) as error:
-        core.Net("unknown").Rellu("x", "y")
+        core.Net("unknown").AveragedLos("x", "y")
     text = str(error.value)
-    assert text.startswith("Method Rellu is not a registered operator. Did you mean: [Relu,")
-    op = core.CreateOperator("Rellu", "x", "y")
+    # Further names that are near may come behind.
+    assert text.startswith(
+        "Method AveragedLos is not a registered operator. Did you mean: [AveragedLoss"
+    )
+    op = core.CreateOperator("AveragedLos", "x", "y")
     assert error_of(workspace.RunOperatorOnce, op) == (
-        "The net has unknown operator types: 'Rellu'. Did you mean Relu?"
+        "The net has unknown operator types: 'AveragedLos'. Did you mean AveragedLoss?"
     )
 
 
