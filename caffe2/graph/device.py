@@ -44,7 +44,7 @@ def device_option_equal(
         return opt1 is opt2
     return (
         opt1.device_type == opt2.device_type
-        and opt1.device_id == opt2.device_id
+        and (opt1.device_type == caffe2_pb2.PROTO_CPU or opt1.device_id == opt2.device_id)
         and (ignore_node_name or opt1.node_name == opt2.node_name)
         and (ignore_random_seed or opt1.random_seed == opt2.random_seed)
     )
@@ -55,8 +55,16 @@ def IsGPUDeviceType(device_type: int) -> bool:
     return device_type in GPU_DEVICE_TYPES
 
 
-# Operators some of whose inputs are on the CPU whatever the operator's own device.
-_CPU_INPUTS = {"LearningRate": (0,)}
+# Operators some of whose blobs are on the CPU whatever the operator's own device.
+_CPU_INPUTS = {
+    "Adam": (5,),
+    "CopyCPUToGPU": (0,),
+    "CopyFromCPUInput": (0,),
+    "LearningRate": (0,),
+    "Split": (1,),
+    "SplitByLengths": (1,),
+}
+_CPU_OUTPUTS = {"Concat": (1,), "CopyGPUToCPU": (0,), "EnsureCPUOutput": (0,)}
 
 
 def InferOpBlobDevices(
@@ -64,9 +72,11 @@ def InferOpBlobDevices(
 ) -> tuple[list[caffe2_pb2.DeviceOption], list[caffe2_pb2.DeviceOption]]:
     """The device of each input and each output of an operator."""
     cpu = caffe2_pb2.DeviceOption()
-    on_cpu = _CPU_INPUTS.get(op.type, ())
-    inputs = [cpu if index in on_cpu else op.device_option for index in range(len(op.input))]
-    return inputs, [op.device_option] * len(op.output)
+    inputs, outputs = _CPU_INPUTS.get(op.type, ()), _CPU_OUTPUTS.get(op.type, ())
+    return (
+        [cpu if index in inputs else op.device_option for index in range(len(op.input))],
+        [cpu if index in outputs else op.device_option for index in range(len(op.output))],
+    )
 
 
 def InferOpBlobDevicesAsDict(
@@ -75,3 +85,18 @@ def InferOpBlobDevicesAsDict(
     """The same by name: the devices of the inputs and of the outputs."""
     inputs, outputs = InferOpBlobDevices(op)
     return dict(zip(op.input, inputs, strict=True)), dict(zip(op.output, outputs, strict=True))
+
+
+def run_on_device(
+    net: caffe2_pb2.NetDef, device: caffe2_pb2.DeviceOption, engine: str = ""
+) -> None:
+    """Puts a net, and the step nets of its recurrent operators, on a device; `engine` asks for
+    kernels by name."""
+    net.device_option.CopyFrom(device)
+    for op in net.op:
+        if engine:
+            op.engine = engine
+        if op.type.startswith("RecurrentNetwork"):
+            for arg in op.arg:
+                if arg.HasField("n") and arg.name.endswith("step_net"):
+                    run_on_device(arg.n, device, engine)

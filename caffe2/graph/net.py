@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import difflib
 import threading
+import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from caffe2 import ops
-from caffe2.graph import fills, weights
+from caffe2.graph import cloning, fills, weights
 from caffe2.graph.backward import backward_pass
 from caffe2.graph.blob import BlobReference, ScopedBlobReference, ScopedName, blob_references
-from caffe2.graph.device import DeviceOption
+from caffe2.graph.device import DeviceOption, run_on_device
 from caffe2.graph.errors import UsageError
 from caffe2.graph.gradients import Gradient
+from caffe2.graph.net_records import NetRecords
 from caffe2.graph.operator import (
     CreateOperator,
     IsOperator,
     MakeArgument,
+    Site,
     near_operators,
     user_site,
 )
+from caffe2.graph.python_functions import python_arguments
+from caffe2.graph.remapping import RemapFunction
 from caffe2.graph.repair import join_split_arguments
+from caffe2.ops.declaration import GradientSlice
 from caffe2.proto import caffe2_pb2
 
 _names_used: set[str] = set()
@@ -40,13 +46,16 @@ def _unique_net_name(base: str) -> str:
     return name
 
 
-class Net:
+class Net(NetRecords):
     """Operators in order, with the blobs that come from outside and those that leave.
 
     `net.Relu("x", "y")` appends an operator of any declared type and gives a reference to its
     output (a tuple of them for several, None for none).  Inputs that no earlier operator of the
     net writes become external inputs.  Names given as strings are put in the current NameScope.
     """
+
+    # Called with each operator that a method of a net makes; see runtime/immediate.py.
+    on_create: ClassVar[Callable[[caffe2_pb2.OperatorDef], None] | None] = None
 
     def __init__(self, name_or_proto: str | caffe2_pb2.NetDef, inplace: bool = False) -> None:
         """A new net, or one that goes on with a copy of a NetDef (`inplace`: with itself).
@@ -64,7 +73,8 @@ class Net:
         else:
             raise TypeError(f"a Net is made from a name or a NetDef, got {name_or_proto!r}")
         self._net = proto
-        self._sites: list[str] = []
+        self._sites: list[Site] = []
+        self._held: list[Any] = []  # what operators stand for by name, such as Python functions
         self._attributes: dict[str, list[Any]] = {}
         self._blob_number = 0
         self._next_blob_numbers: dict[str, int] = defaultdict(int)
@@ -92,7 +102,28 @@ class Net:
     def op_sites(self) -> list[str]:
         """For each operator, the "file:line" of the user's code that made it ("": not known)."""
         self._fit_sites()
-        return list(self._sites)
+        return [site.line for site in self._sites]
+
+    def PopulateProtoWithFileName(self) -> None:
+        """Names each operator after the code that made it: "file:line:function"."""
+        self._fit_sites()
+        for op, site in zip(self._net.op, self._sites, strict=True):
+            if site.line:
+                op.name = f"{site.line}:{site.function}"
+
+    def SaveSites(self) -> None:
+        """Writes into each operator (its `debug_info`) where it was made, so that errors of a net
+        that was saved and loaded say it."""
+        self._fit_sites()
+        for op, site in zip(self._net.op, self._sites, strict=True):
+            if site.line:
+                op.debug_info = site.line
+
+    def StripSites(self) -> None:
+        """Takes out of the net what says where its operators were made."""
+        for op in self._net.op:
+            op.ClearField("debug_info")
+        self._sites = []
 
     @property
     def external_inputs(self) -> list[BlobReference]:
@@ -159,10 +190,8 @@ class Net:
         self._seen_ops, self._seen_inputs = len(net.op), len(net.external_input)
 
     def _fit_sites(self) -> None:
-        missing = len(self._net.op) - len(self._sites)
-        if missing < 0:
-            del self._sites[missing:]
-        self._sites.extend([""] * missing)
+        del self._sites[len(self._net.op) :]
+        self._sites.extend(Site(op.debug_info) for op in self._net.op[len(self._sites) :])
 
     # -- names ------------------------------------------------------------------------------
 
@@ -250,10 +279,16 @@ class Net:
 
     def RunAllOnGPU(self, gpu_id: int = 0, use_cudnn: bool = False) -> None:
         """Puts all operators on a GPU; `use_cudnn` asks for their cuDNN kernels."""
-        self._net.device_option.CopyFrom(DeviceOption(caffe2_pb2.PROTO_CUDA, gpu_id))
-        if use_cudnn:
-            for op in self._net.op:
-                op.engine = "CUDNN"
+        device = DeviceOption(caffe2_pb2.PROTO_CUDA, gpu_id)
+        run_on_device(self._net, device, "CUDNN" if use_cudnn else "")
+
+    def RunAllOnMKL(self) -> None:
+        """Puts all operators on the device MKLDNN."""
+        run_on_device(self._net, DeviceOption(caffe2_pb2.PROTO_MKLDNN))
+
+    def RunAllOnIDEEP(self) -> None:
+        """Puts all operators on the device IDEEP."""
+        run_on_device(self._net, DeviceOption(caffe2_pb2.PROTO_IDEEP))
 
     def OrderedNet(self) -> Net:
         """This net, whose operators from now on run in order, whoever runs it."""
@@ -295,7 +330,10 @@ class Net:
             outputs = [self.NextName(op_type, index) for index in range(outputs)]
         outputs = blob_references(outputs)
         inputs += weights.missing_weights(self, op_type, inputs, outputs, kwargs)
-        self.extend_ops([CreateOperator(op_type, inputs, outputs, **kwargs)])
+        op = CreateOperator(op_type, inputs, outputs, **kwargs)
+        self.extend_ops([op])
+        if Net.on_create is not None:
+            Net.on_create(op)
         made = tuple(BlobReference(output, self) for output in outputs)
         return made[0] if len(made) == 1 else made or None
 
@@ -310,7 +348,8 @@ class Net:
 
     def insert_op_at_idx(self, op: caffe2_pb2.OperatorDef, op_idx: int) -> None:
         """Puts an operator in front of the one at `op_idx`."""
-        following, sites = list(self._net.op[op_idx:]), self.op_sites
+        self._fit_sites()
+        following, sites = list(self._net.op[op_idx:]), self._sites
         del self._net.op[op_idx:]
         self._net.op.extend([op, *following])
         self._sites = [*sites[:op_idx], user_site(), *sites[op_idx:]]
@@ -337,7 +376,8 @@ class Net:
         """Appends the operators of another net (or operators alone), its external inputs that
         this net does not write, and its external outputs.  `device_option` replaces theirs."""
         if isinstance(net, Net):
-            source, sites = net.Proto(), net.op_sites
+            net._fit_sites()
+            source, sites = net.Proto(), net._sites
         else:
             source = caffe2_pb2.NetDef(op=list(net))
             sites = [user_site()] * len(source.op)
@@ -362,42 +402,141 @@ class Net:
         name: str,
         blob_remap: Mapping[Any, Any] | None = None,
         op_id_mask: Sequence[int] | None = None,
+        remap_funcs: Mapping[str, RemapFunction] | None = None,
+        keep_schema: bool = True,
         update_external_list: bool = False,
     ) -> Net:
         """A copy under a new name.
 
         blob_remap            old name -> new name of blobs
         op_id_mask            indices of the operators to keep; default: all
-        update_external_list  external inputs and outputs are found anew from the operators kept
+        remap_funcs           by operator type, what renames the blobs that arguments speak of;
+                              those that hold nets have theirs already
+        keep_schema           the copy has the input and output records too
+        update_external_list  external inputs and outputs are found anew from the operators kept:
+                              blobs read unwritten, and blobs written that nobody reads
         """
+        proto = cloning.clone_proto(
+            self._net, name, blob_remap, op_id_mask, remap_funcs, update_external_list
+        )
         remap = {str(old): str(new) for old, new in (blob_remap or {}).items()}
-        proto = caffe2_pb2.NetDef()
-        proto.CopyFrom(self._net)
-        kept = range(len(self._net.op)) if op_id_mask is None else op_id_mask
-        del proto.op[:]
-        for index in kept:
-            op = proto.op.add()
-            op.CopyFrom(self._net.op[index])
-            for field in (op.input, op.output, op.control_input):
-                field[:] = [remap.get(blob, blob) for blob in field]
-        for field in (proto.external_input, proto.external_output):
-            field[:] = [remap.get(blob, blob) for blob in field]
-        if update_external_list:
-            written = {blob for op in proto.op for blob in op.output}
-            read = {blob for op in proto.op for blob in op.input}
-            proto.external_input[:] = [b for b in proto.external_input if b in read]
-            proto.external_output[:] = [b for b in proto.external_output if b in written]
-        proto.name = name
+        clone = self._cloned(proto, op_id_mask)
+        if keep_schema:
+            clone._input_record = cloning.bind(self._input_record, remap, clone)
+            clone._output_record = cloning.bind(self._output_record, remap, clone)
+        return clone
+
+    def _cloned(self, proto: caffe2_pb2.NetDef, op_id_mask: Sequence[int] | None) -> Net:
+        self._fit_sites()
         clone = Net(proto)
-        sites = self.op_sites
-        clone._sites = [sites[index] for index in kept]
+        kept = range(len(self._sites)) if op_id_mask is None else op_id_mask
+        clone._sites = [self._sites[index] for index in kept]
+        clone._held = list(self._held)
         clone._attributes = {key: list(values) for key, values in self._attributes.items()}
         return clone
+
+    def ClonePartial(
+        self,
+        name: str,
+        inputs: Any,
+        outputs: Sequence[Any],
+        remap_funcs: Mapping[str, RemapFunction] | None = None,
+    ) -> tuple[Net, list[BlobReference]]:
+        """A net of the operators that lead from some blobs to others, and its outputs.
+
+        inputs   blobs, or a dict from blobs to what they are called in the new net
+        outputs  blobs that the net writes
+
+        What the new net writes is called "<name>/<blob>"; other blobs keep their names.
+        UsageError for an input that is computed from another one.
+        """
+        proto, remap, kept = cloning.clone_partial(self, name, inputs, outputs, remap_funcs)
+        clone = self._cloned(proto, kept)
+        return clone, [BlobReference(remap[str(output)], clone) for output in outputs]
+
+    def reroute_tensor(
+        self,
+        tensor: Any,
+        new_producer: caffe2_pb2.OperatorDef,
+        can_modify: Sequence[caffe2_pb2.OperatorDef] | None = None,
+    ) -> None:
+        """Puts an operator behind the last that writes a blob; those that read the blob (only
+        those in `can_modify`, where it is given) read the first output of the new one instead.
+        UsageError when nobody writes the blob."""
+        cloning.reroute_tensor(self, tensor, new_producer, can_modify)
 
     def Const(self, array: Any, blob_out: Any = None, dtype: Any = None) -> BlobReference:
         """A blob that holds the array (or number, string, list) each time the net runs."""
         op_type, arguments = fills.given_tensor(array, dtype)
         return self._create(op_type, [], [blob_out] if blob_out else 1, arguments)  # type: ignore[no-any-return]
+
+    def LogInfo(self, *msg_or_blobs: Any) -> None:
+        """Prints messages and blobs each time the net runs."""
+        for message in msg_or_blobs:
+            blob = message
+            if not isinstance(message, BlobReference):
+                name = self.NextName("log")
+                blob = self.GivenTensorStringFill([], name, shape=[], values=[message])
+            self.Print(blob, [])
+
+    def Python(
+        self,
+        f: Any,
+        grad_f: Any = None,
+        python_func_type: Any = None,
+        pass_workspace: bool = False,
+        grad_output_indices: Sequence[int] | None = None,
+        grad_input_indices: Sequence[int] | None = None,
+    ) -> Callable[..., Any]:
+        """What appends an operator that calls Python: `net.Python(f)(["x"], ["y"])`.
+
+        f                    called as f(inputs, outputs), lists of tensors with `.data`, `.shape`,
+                             `.reshape(shape)` and `.feed(array)`; or a tuple (make, args, kwargs),
+                             whose result is called
+        grad_f               the same for the gradient: its inputs are the inputs, the outputs and
+                             the gradients of the outputs, its outputs those of the inputs
+        pass_workspace       f gets the workspace as third argument
+        grad_output_indices  the outputs whose gradients grad_f needs; default: all
+        grad_input_indices   the inputs that get a gradient; default: all
+
+        The functions live as long as the net.  The message holds a name for them only, so that
+        the operator runs in this process and nowhere else.
+        """
+        arguments, held = python_arguments(
+            f, grad_f, pass_workspace, grad_output_indices, grad_input_indices
+        )
+
+        def append(inputs: Any, outputs: Any = None, **kwargs: Any) -> Any:
+            self._held.append(held)
+            return self._create("Python", inputs, outputs, {**arguments, **kwargs})
+
+        return append
+
+    def DeduplicateGradientSlices(self, g: GradientSlice, aggregator: str = "sum") -> GradientSlice:
+        """Appends operators that bring the rows of a sparse gradient with one index together.
+
+        aggregator  "sum" or "mean"; ValueError for others
+        """
+        segments = {"sum": "UnsortedSegmentSum", "mean": "UnsortedSegmentMean"}
+        if aggregator.lower() not in segments:
+            raise UsageError(f"{aggregator} is not supported; sum and mean are")
+        unique, remapping = self.Unique([g.indices], 2, engine="SparseHash")
+        # An output that is asked for by number is numbered, too.
+        (values,) = output_to_list(
+            self.__getattr__(segments[aggregator.lower()])([g.values, remapping], 1)
+        )
+        return GradientSlice(indices=unique, values=values)
+
+    def set_rand_seed(
+        self, seed: int = 100, sequence_seed: bool = True, seed_on_op_def: bool = False
+    ) -> None:
+        """Gives every operator a random seed: `seed`, `seed` + 1, ... (sequence_seed), one that
+        follows from the operator itself (seed_on_op_def), or the same for all."""
+        if sequence_seed and seed_on_op_def:
+            raise UsageError("sequence_seed and seed_on_op_def cannot be both set to True.")
+        for index, op in enumerate(self._net.op):
+            own = zlib.crc32(op.SerializeToString()) if seed_on_op_def else 0
+            op.device_option.random_seed = (seed + own + index * sequence_seed) % 2**32
 
     def AddGradientOperators(self, ys: Any, skip: int = 0) -> dict[BlobReference, Gradient]:
         """Appends the operators that compute the gradients of `ys`.

@@ -7,7 +7,7 @@ import logging
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from google.protobuf.message import Message
@@ -24,15 +24,22 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _INT64 = range(-(2**63), 2**63)
 
 
-def user_site() -> str:
-    """The "file:line" of the innermost frame outside of this package, or ""."""
+class Site(NamedTuple):
+    """Where the user's program made an operator: "file:line" and the function, "" if not known."""
+
+    line: str = ""
+    function: str = ""
+
+
+def user_site() -> Site:
+    """The innermost frame outside of this package."""
     frame = sys._getframe(1)
     while frame is not None:
         path = frame.f_code.co_filename
         if not path.startswith(_PACKAGE):
-            return f"{path}:{frame.f_lineno}"
+            return Site(f"{path}:{frame.f_lineno}", frame.f_code.co_name)
         frame = frame.f_back  # type: ignore[assignment]
-    return ""
+    return Site()
 
 
 def MakeArgument(key: str, value: Any) -> caffe2_pb2.Argument:
@@ -165,8 +172,9 @@ def IsOperator(op_type: str) -> bool:
 
 
 def IsOperatorWithEngine(op_type: str, engine: str) -> bool:
-    """Whether the operator is declared; an engine it does not have means its default one."""
-    return IsOperator(op_type)
+    """Whether the operator is declared and the engine is one that all operators have: DEFAULT (or
+    ""), and REFERENCE, the NumPy body."""
+    return engine in ("", "DEFAULT", "REFERENCE") and IsOperator(op_type)
 
 
 def near_operators(op_type: str) -> list[str]:

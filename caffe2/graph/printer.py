@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from caffe2.graph.errors import UsageError
+from caffe2.proto import caffe2_pb2
+
 _LONGEST_LIST = 8
 
 
@@ -59,3 +62,36 @@ def _text(value: Any) -> str:
     if isinstance(value, bytes):
         return '"' + value.decode("utf-8", "backslashreplace") + '"'
     return str(value)
+
+
+def to_string(obj: Any, **kwargs: Any) -> str:
+    """A Net, NetDef, Plan, ExecutionStep or their messages as text; plans with their nets first."""
+    proto = obj.Proto() if hasattr(obj, "Proto") else obj
+    if isinstance(proto, caffe2_pb2.NetDef):
+        return net_text(proto)
+    if isinstance(proto, caffe2_pb2.OperatorDef):
+        return operator_line(proto) + "\n"
+    if isinstance(proto, caffe2_pb2.PlanDef):
+        nets = "\n".join(net_text(net) for net in proto.network)
+        steps = "".join(_step_text(step, 0) for step in proto.execution_step)
+        return f"{nets}\nplan {proto.name}\n{steps}"
+    if isinstance(proto, caffe2_pb2.ExecutionStep):
+        return _step_text(proto, 0)
+    raise UsageError(f"a net, operator, plan or step is needed, got {obj!r:.200}")
+
+
+def debug_net(net: Any) -> None:
+    """Prints a net as text."""
+    print(to_string(net))
+
+
+def _step_text(step: Any, depth: int) -> str:
+    options = [
+        f"{field.name}={value}"
+        for field, value in step.ListFields()
+        if field.name not in ("name", "substep", "network")
+    ]
+    pad = "  " * depth
+    lines = f"{pad}step {' '.join([step.name, *options])}\n"
+    lines += "".join(f"{pad}  run {name}\n" for name in step.network)
+    return lines + "".join(_step_text(substep, depth + 1) for substep in step.substep)

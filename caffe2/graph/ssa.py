@@ -34,3 +34,20 @@ def get_undefined_blobs(ssa: Ssa) -> set[str]:
 def get_output_producers(ssa: Sequence[tuple[Any, list[Version]]]) -> dict[Version, int]:
     """The index of the operator that wrote each version of each blob."""
     return {output: index for index, (_, outputs) in enumerate(ssa) for output in outputs}
+
+
+def get_op_ids_in_path(
+    ssa: Ssa, blob_versions: dict[str, int], inputs: Sequence[Any], outputs: Sequence[Any]
+) -> list[int]:
+    """The operators that the last versions of `outputs` need, given those of `inputs`."""
+    given = {(str(blob), blob_versions.get(str(blob), 0)) for blob in inputs}
+    producers = get_output_producers(ssa)
+    wanted = [(str(blob), blob_versions.get(str(blob), 0)) for blob in outputs]
+    found: set[int] = set()
+    while wanted:
+        version = wanted.pop()
+        index = producers.get(version)
+        if version not in given and index is not None and index not in found:
+            found.add(index)
+            wanted.extend(ssa[index][0])
+    return sorted(found)

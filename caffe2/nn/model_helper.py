@@ -16,6 +16,8 @@ from caffe2.ops.declaration import GradientSlice
 from caffe2.proto import caffe2_pb2
 
 _ARG_SCOPE = {"order": "NCHW", "use_cudnn": True, "cudnn_exhaustive_search": False}
+# In the debug_info of operators that make parameters.
+_INIT_MARK = "/param_init_net"
 # Operators that models with allow_not_known_ops=False may use: none that brew has parameters for.
 _KNOWN = """
     Accuracy Adadelta Adagrad Adam Add AveragedLoss Cast Checkpoint ConstantFill Copy
@@ -219,6 +221,61 @@ class ModelHelper:
         """Puts both nets on a GPU; see `Net.RunAllOnGPU`."""
         self.param_init_net.RunAllOnGPU(*args, **kwargs)
         self.net.RunAllOnGPU(*args, **kwargs)
+
+    def GetDevices(self) -> list[int]:
+        """The GPUs of a data parallel model.  UsageError for another model."""
+        devices = vars(self).get("_devices")
+        if not devices:
+            raise UsageError("Use data_parallel_model to run model on multiple GPUs.")
+        return list(devices)
+
+    def GetCompleteNet(self) -> Net:
+        """One net of both: what makes the parameters (marked in `debug_info`), then the rest."""
+        complete = Net(f"{self.name}_complete_net")
+        complete.Proto().type = self.net.Proto().type
+        for op in self.param_init_net.Proto().op:
+            copy = complete.Proto().op.add()
+            copy.CopyFrom(op)
+            copy.debug_info += _INIT_MARK
+        complete.AppendNet(self.net)
+        return complete
+
+    def ConstructInitTrainNetfromNet(self, net: Net) -> None:
+        """Takes the two nets of this model out of what GetCompleteNet gave."""
+        marks = [op.debug_info.endswith(_INIT_MARK) for op in net.Proto().op]
+        parts = {}
+        for name, wanted in (("generated_param_init_net", True), ("generated_net", False)):
+            kept = [index for index, mark in enumerate(marks) if mark is wanted]
+            full = f"{net.Name()}/{name}"
+            parts[name] = net.Clone(full, op_id_mask=kept, update_external_list=True)
+        self.param_init_net = parts["generated_param_init_net"]
+        self.net = parts["generated_net"]
+
+    def CreateDB(self, blob_out: Any, db: str, db_type: str, **kwargs: Any) -> Any:
+        """A reader of a database, made by `param_init_net`; see the operator CreateDB."""
+        return self.param_init_net.CreateDB([], blob_out, db=db, db_type=db_type, **kwargs)
+
+    def TensorProtosDBInput(
+        self,
+        unused_blob_in: Any,
+        blob_out: Any,
+        batch_size: int,
+        db: str,
+        db_type: str,
+        **kwargs: Any,
+    ) -> Any:
+        """Batches of tensors out of a database of TensorProtos, with a reader of its own."""
+        reader = self.CreateDB(f"dbreader_{db}", db, db_type)
+        return self.net.TensorProtosDBInput([reader], blob_out, batch_size=batch_size, **kwargs)
+
+    def add_param_DEPRECATED(
+        self, param: BlobReference, key: Any = None, shape: Any = None, length: Any = None
+    ) -> None:
+        """Counts a blob, which `param_init_net` makes, among the parameters."""
+        if param in self._parameters_info:
+            raise UsageError(f"parameter '{param}' exists already")
+        self._parameters_info[param] = ParameterInfo(None, param, key, shape, length)
+        self.AddParameter(param)
 
     def Averaged(self, inputs: Any, outputs: Any = None, **kwargs: Any) -> Any:
         """The operator AveragedLoss by another name."""

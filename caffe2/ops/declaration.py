@@ -154,6 +154,10 @@ class OpView:
     def output(self, index: int) -> str:
         return self.outputs[index]
 
+    def set_rng(self, rng: np.random.Generator) -> None:
+        """The generator of the next run."""
+        self._rng = rng
+
     @property
     def rng(self) -> np.random.Generator:
         if self._rng is None:

@@ -3,75 +3,74 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from caffe2 import ops
 from caffe2.ops.datatypes import data_type_of, dtype_of
 from caffe2.ops.declaration import Declaration, Spec
 from caffe2.proto import caffe2_pb2
-from caffe2.runtime.engine import new_workspace
-from caffe2.runtime.workspace import StringifyBlobName, StringifyProto
+from caffe2.runtime import machine, workspace
+from caffe2.runtime.handles import Blob, Workspace
+from caffe2.runtime.handles import CreatedNet as Net
+from caffe2.runtime.handles import Tensor as TensorCPU
 
-has_hip_support = False
-has_mkldnn = False
+__all__ = [
+    "Blob",
+    "Net",
+    "OpSchema",
+    "TensorCPU",
+    "Workspace",
+    "blobs",
+    "create_blob",
+    "current_workspace",
+    "get_blob_numa_node",
+    "get_blob_size_bytes",
+    "get_cuda_version",
+    "get_cudnn_version",
+    "get_num_numa_nodes",
+    "get_stats",
+    "global_init",
+    "has_blob",
+    "has_cuda_support",
+    "has_fbgemm",
+    "has_gpu_support",
+    "has_hip_support",
+    "has_mkldnn",
+    "is_asan",
+    "is_numa_enabled",
+    "nets",
+    "num_cuda_devices",
+    "registered_operators",
+    "reset_workspace",
+    "root_folder",
+    "switch_workspace",
+    "use_mkldnn",
+    "workspaces",
+]
+
+get_blob_numa_node = machine.GetBlobNUMANode
+get_cuda_version = machine.GetCUDAVersion
+get_cudnn_version = machine.GetCuDNNVersion
+get_num_numa_nodes = machine.GetNumNUMANodes
+get_stats = machine.GetStats
+is_numa_enabled = machine.IsNUMAEnabled
+num_cuda_devices = machine.NumGpuDevices
+blobs = workspace.Blobs
+create_blob = workspace.CreateBlob
+current_workspace = workspace.CurrentWorkspace
+get_blob_size_bytes = workspace.GetBlobSizeBytes
+global_init = workspace.GlobalInit
+has_blob = workspace.HasBlob
+nets = workspace.Nets
+registered_operators = workspace.RegisteredOperators
+reset_workspace = workspace.ResetWorkspace
+root_folder = workspace.RootFolder
+switch_workspace = workspace.SwitchWorkspace
+workspaces = workspace.Workspaces
+has_cuda_support = has_gpu_support = has_hip_support = False
+has_mkldnn = use_mkldnn = has_fbgemm = False
+is_asan = False
 
 _NO_LIMIT = 2**31 - 1
-
-
-def num_cuda_devices() -> int:
-    """The number of GPUs: none."""
-    return 0
-
-
-def get_cudnn_version() -> int:
-    """0: there is no cuDNN."""
-    return 0
-
-
-class Blob:
-    """A blob of a Workspace."""
-
-    def __init__(self, workspace: Any, name: str) -> None:
-        self._workspace, self._name = workspace, name
-
-    def feed(self, array: Any, device_option: Any = None) -> bool:
-        self._workspace.feed(self._name, array)
-        return True
-
-    def fetch(self) -> Any:
-        return self._workspace.fetch(self._name)
-
-
-class Workspace:
-    """A workspace apart from those that have a name."""
-
-    def __init__(self) -> None:
-        self._workspace = new_workspace()
-
-    @property
-    def blobs(self) -> dict[str, Blob]:
-        return {name: Blob(self._workspace, name) for name in self._workspace.blobs()}
-
-    def create_blob(self, name: Any) -> Blob:
-        self._workspace.create_blob(StringifyBlobName(name))
-        return Blob(self._workspace, StringifyBlobName(name))
-
-    def has_blob(self, name: Any) -> bool:
-        return self._workspace.has_blob(StringifyBlobName(name))
-
-    def feed_blob(self, name: Any, array: Any, device_option: Any = None) -> bool:
-        return self.create_blob(name).feed(array)
-
-    def fetch_blob(self, name: Any) -> Any:
-        return self._workspace.fetch(StringifyBlobName(name))
-
-    def run(self, operator_or_net: Any) -> None:
-        """Runs an OperatorDef, a NetDef or a Net once."""
-        message = StringifyProto(operator_or_net)
-        if isinstance(operator_or_net, caffe2_pb2.OperatorDef):
-            self._workspace.run_operator(message)
-        else:
-            self._workspace.run_net_once(message)
 
 
 class OpSchema:

@@ -1,16 +1,49 @@
-"""Blobs and running nets; see `caffe2.runtime.workspace`."""
+"""Blobs and running nets; see `caffe2.runtime`."""
+
+import logging
+from typing import Any
 
 from caffe2.python import _C as C
+from caffe2.runtime import immediate as _immediate
+from caffe2.runtime.immediate import (
+    FeedImmediate,
+    FetchImmediate,
+    ImmediateBlobs,
+    IsImmediate,
+    RunOperatorImmediate,
+    StartImmediate,
+    StopImmediate,
+)
+from caffe2.runtime.machine import (
+    BenchmarkNet,
+    BenchmarkNetOnce,
+    CreateOfflineTensor,
+    FillRandomNetworkInputs,
+    GetBlobNUMANode,
+    GetCUDAVersion,
+    GetCuDNNVersion,
+    GetDeviceProperties,
+    GetGPUMemoryInfo,
+    GetGpuPeerAccessPattern,
+    GetNumNUMANodes,
+    GetStats,
+    IsNUMAEnabled,
+    NumGpuDevices,
+)
 from caffe2.runtime.shape_inference import InferShapesAndTypes
 from caffe2.runtime.workspace import (
     Blobs,
     CreateBlob,
     CreateNet,
+    CreateWorkspace,
     CurrentWorkspace,
+    DeleteWorkspace,
     DeserializeBlob,
     FeedBlob,
     FetchBlob,
     FetchBlobs,
+    GetBlobSizeBytes,
+    GetNameScope,
     GetNetName,
     GlobalInit,
     GpuDeviceType,
@@ -21,19 +54,23 @@ from caffe2.runtime.workspace import (
     RemoveBlob,
     ResetBlob,
     ResetWorkspace,
+    RootFolder,
     RunNet,
     RunNetOnce,
     RunNets,
+    RunOperatorMultiple,
     RunOperatorOnce,
     RunOperatorsOnce,
     RunPlan,
     RunPlanInBackground,
     RunStep,
     SerializeBlob,
+    ShareWorkspace,
     StringifyBlobName,
     StringifyNetName,
     StringifyProto,
     SwitchWorkspace,
+    Workspace,
     WorkspaceGuard,
     Workspaces,
     blobs,
@@ -42,21 +79,41 @@ from caffe2.runtime.workspace import (
 )
 
 __all__ = [
+    "BenchmarkNet",
+    "BenchmarkNetOnce",
     "Blobs",
     "C",
     "CreateBlob",
     "CreateNet",
+    "CreateOfflineTensor",
+    "CreateWorkspace",
     "CurrentWorkspace",
+    "DeleteWorkspace",
     "DeserializeBlob",
     "FeedBlob",
+    "FeedImmediate",
     "FetchBlob",
     "FetchBlobs",
+    "FetchImmediate",
+    "FillRandomNetworkInputs",
+    "GetBlobNUMANode",
+    "GetBlobSizeBytes",
+    "GetCUDAVersion",
     "GetCuDNNVersion",
+    "GetDeviceProperties",
+    "GetGPUMemoryInfo",
+    "GetGpuPeerAccessPattern",
+    "GetNameScope",
     "GetNetName",
+    "GetNumNUMANodes",
+    "GetStats",
     "GlobalInit",
     "GpuDeviceType",
     "HasBlob",
+    "ImmediateBlobs",
     "InferShapesAndTypes",
+    "IsImmediate",
+    "IsNUMAEnabled",
     "Nets",
     "NumCudaDevices",
     "NumGpuDevices",
@@ -65,27 +122,43 @@ __all__ = [
     "RemoveBlob",
     "ResetBlob",
     "ResetWorkspace",
+    "RootFolder",
     "RunNet",
     "RunNetOnce",
     "RunNets",
+    "RunOperatorImmediate",
+    "RunOperatorMultiple",
     "RunOperatorOnce",
     "RunOperatorsOnce",
     "RunPlan",
     "RunPlanInBackground",
     "RunStep",
     "SerializeBlob",
+    "ShareWorkspace",
+    "StartImmediate",
+    "StopImmediate",
     "StringifyBlobName",
     "StringifyNetName",
     "StringifyProto",
     "SwitchWorkspace",
+    "Workspace",
     "WorkspaceGuard",
     "Workspaces",
     "blobs",
     "has_cuda_support",
+    "has_fbgemm",
     "has_gpu_support",
     "has_hip_support",
+    "is_asan",
+    "logger",
 ]
 
-GetCuDNNVersion = C.get_cudnn_version
-NumCudaDevices = NumGpuDevices = C.num_cuda_devices
-has_hip_support = C.has_hip_support
+NumCudaDevices = NumGpuDevices
+has_fbgemm, has_hip_support, is_asan = C.has_fbgemm, C.has_hip_support, C.is_asan
+logger = logging.getLogger(__name__)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "_immediate_root_folder":
+        return _immediate.root_folder
+    raise AttributeError(f"module {__name__} has no attribute {name}")

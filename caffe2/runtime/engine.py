@@ -9,16 +9,19 @@ cores).
 
 from __future__ import annotations
 
+import functools
 import operator
 import os
 import threading
-from collections.abc import Sequence
+import weakref
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from caffe2 import _native, ops
+from caffe2.ops.python import running_in
 from caffe2.proto import caffe2_pb2
 
 _MAX_THREADS = 1024
@@ -60,23 +63,44 @@ def set_threads(threads: int) -> None:
     default_engine().threads = threads
 
 
-def new_workspace(engine: _native.Engine | None = None) -> _native.Workspace:
-    """An empty workspace that can also run operators on their NumPy bodies."""
-    workspace = _native.Workspace(engine or default_engine())
-    workspace.set_reference(run_body)
+def new_workspace(
+    engine: _native.Engine | None = None, parent: _native.Workspace | None = None
+) -> _native.Workspace:
+    """An empty workspace that can also run operators on their NumPy bodies.
+
+    parent: a workspace around it, whose engine it shares; its blobs are there too.
+    """
+    workspace = _native.Workspace(engine or default_engine(), parent)
+    workspace.set_reference(functools.partial(prepare_body, weakref.ref(workspace)))
     return workspace
 
 
-def run_body(
-    op_def: bytes, inputs: Sequence[npt.NDArray[Any]], stream: tuple[int, int, int]
-) -> list[npt.NDArray[Any]]:
-    """The outputs of an operator by its NumPy body.
+def _handle(workspace: _native.Workspace | None) -> Any:
+    """What a Python function gets as its workspace."""
+    from caffe2.runtime.handles import Workspace
 
-    stream: (seed, position in the net, number of the run), which names the random numbers.
+    return None if workspace is None else Workspace.of(workspace)
+
+
+def prepare_body(
+    workspace: Callable[[], _native.Workspace | None], op_def: bytes
+) -> Callable[[Sequence[npt.NDArray[Any]], tuple[int, int, int]], list[npt.NDArray[Any]]]:
+    """What computes the outputs of an operator by its NumPy body: a function of the inputs and of
+    (seed, position in the net, number of the run), which names the random numbers.
+
+    workspace: gives the one that the operator runs in.
     """
     message = caffe2_pb2.OperatorDef.FromString(op_def)
-    seed, position, run = stream
-    rng = np.random.Generator(np.random.Philox(key=[seed, position << 32 | run]))
     declaration = ops.find(message.type)
-    outputs = declaration.run(declaration.view_of(message, rng), inputs)
-    return [np.asarray(output, order="C") for output in outputs]
+    view = declaration.view_of(message)
+
+    def body(
+        inputs: Sequence[npt.NDArray[Any]], stream: tuple[int, int, int]
+    ) -> list[npt.NDArray[Any]]:
+        seed, position, run = stream
+        view.set_rng(np.random.Generator(np.random.Philox(key=[seed, position << 32 | run])))
+        with running_in(lambda: _handle(workspace())):
+            outputs = declaration.run(view, inputs)
+        return [np.asarray(output, order="C") for output in outputs]
+
+    return body

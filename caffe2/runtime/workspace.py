@@ -6,29 +6,55 @@ Blob names are strings or BlobReferences.  Errors of the engine are `EngineError
 from __future__ import annotations
 
 import atexit
-import contextlib
 import logging
+import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from google.protobuf.message import Message
+import numpy as np
 
 from caffe2 import _native, ops
+from caffe2.graph.scope import CurrentNameScope
 from caffe2.proto import caffe2_pb2
-from caffe2.runtime.engine import default_engine, new_workspace, set_threads
+from caffe2.runtime.devices import note_devices
+from caffe2.runtime.engine import default_engine, set_threads
 from caffe2.runtime.feeding import feed
+from caffe2.runtime.handles import Workspace
+from caffe2.runtime.names import (
+    GetNetName,
+    StringifyBlobName,
+    StringifyNetName,
+    StringifyProto,
+    sites_of,
+)
 from caffe2.runtime.predictor import Predictor
+from caffe2.runtime.workspaces import (
+    CreateWorkspace,
+    CurrentWorkspace,
+    DeleteWorkspace,
+    ShareWorkspace,
+    SwitchWorkspace,
+    WorkspaceGuard,
+    Workspaces,
+    current,
+    resolve,
+)
 
 __all__ = [
     "Blobs",
     "CreateBlob",
     "CreateNet",
+    "CreateWorkspace",
     "CurrentWorkspace",
+    "DeleteWorkspace",
     "DeserializeBlob",
     "FeedBlob",
     "FetchBlob",
     "FetchBlobs",
+    "GetBlobSizeBytes",
+    "GetGlobalInitArgs",
+    "GetNameScope",
     "GetNetName",
     "GlobalInit",
     "GpuDeviceType",
@@ -39,22 +65,27 @@ __all__ = [
     "RemoveBlob",
     "ResetBlob",
     "ResetWorkspace",
+    "RootFolder",
     "RunNet",
     "RunNetOnce",
     "RunNets",
+    "RunOperatorMultiple",
     "RunOperatorOnce",
     "RunOperatorsOnce",
     "RunPlan",
     "RunPlanInBackground",
     "RunStep",
     "SerializeBlob",
+    "ShareWorkspace",
     "StringifyBlobName",
     "StringifyNetName",
     "StringifyProto",
     "SwitchWorkspace",
+    "Workspace",
     "WorkspaceGuard",
     "Workspaces",
     "blobs",
+    "current",
     "has_cuda_support",
     "has_gpu_support",
 ]
@@ -63,178 +94,95 @@ GpuDeviceType = caffe2_pb2.PROTO_CUDA
 has_cuda_support = False
 has_gpu_support = False
 
-_DEFAULT = "default"
 _log = logging.getLogger(__name__)
 _lock = threading.Lock()
-_workspaces: dict[str, _native.Workspace] = {}
-_current = _DEFAULT
-_active: _native.Workspace | None = None  # that of _current, once it was needed
-
-
-def current() -> _native.Workspace:
-    """The native workspace that the functions of this module work on."""
-    global _active  # noqa: PLW0603 - see SwitchWorkspace
-    if _active is None:
-        with _lock:
-            if _current not in _workspaces:
-                _workspaces[_current] = new_workspace()
-            _active = _workspaces[_current]
-    return _active
-
-
-# ------------------------------------------------------------------- names
-
-
-def StringifyBlobName(name: Any) -> str:
-    """The name of a blob given as str, bytes or BlobReference."""
-    return _name(name, "blob")
-
-
-def StringifyNetName(name: Any) -> str:
-    """The name of a net given as str, bytes or Net."""
-    return _name(name, "net")
-
-
-def _name(value: Any, what: str) -> str:
-    if type(value).__name__ in ("BlobReference", "ScopedBlobReference", "Net"):
-        value = str(value)
-    if isinstance(value, str) and value.isascii():
-        return value
-    if not isinstance(value, (str, bytes)):
-        raise TypeError(
-            f"a {what} is named by a str, not by {type(value).__name__}: {value!r:.200}"
-        )
-    try:
-        return value.decode() if isinstance(value, bytes) else value.encode().decode()
-    except UnicodeError:
-        raise ValueError(
-            f"the name of a {what} is UTF-8 text, which {value[:80]!a} is not"
-        ) from None
-
-
-def StringifyProto(obj: Any) -> bytes:
-    """The bytes of a message, of an object with `Proto()`, or bytes as they are."""
-    if isinstance(obj, Message):
-        return obj.SerializeToString()
-    if isinstance(obj, bytes):
-        return obj
-    if hasattr(obj, "Proto"):
-        return StringifyProto(obj.Proto())
-    raise TypeError(f"a protobuf message or an object with Proto() is needed, not {obj!r}")
-
-
-def GetNetName(net: Any) -> str:
-    """The name of a Net or NetDef."""
-    if isinstance(net, caffe2_pb2.NetDef):
-        return str(net.name)
-    return str(net.Name())
+_root_folder = "."
+_global_init_args: list[str] = []
 
 
 # ------------------------------------------------------------------- workspaces
 
 
-def SwitchWorkspace(name: str | bytes, create_if_missing: bool = False) -> None:
-    """Makes `name` the current workspace.  RuntimeError when there is none and none is wanted."""
-    global _active, _current
-    name = _name(name, "workspace")
-    with _lock:
-        if name not in _workspaces and name != _DEFAULT:
-            if not create_if_missing:
-                raise RuntimeError(
-                    f"there is no workspace '{name}'; there are: {', '.join(_names())}. "
-                    "create_if_missing=True makes it."
-                )
-            _workspaces[name] = new_workspace()
-        _current, _active = name, _workspaces.get(name)
-
-
-def _names() -> list[str]:
-    return sorted({_DEFAULT, *_workspaces})
-
-
-def CurrentWorkspace() -> str:
-    """The name of the current workspace."""
-    return _current
-
-
-def Workspaces() -> list[str]:
-    """The names of all workspaces."""
-    with _lock:
-        return _names()
-
-
-@contextlib.contextmanager
-def WorkspaceGuard(workspace_name: str | bytes) -> Iterator[None]:
-    """Switches to a workspace, made where missing, and back at the end of the `with` block."""
-    before = CurrentWorkspace()
-    SwitchWorkspace(workspace_name, True)
-    try:
-        yield
-    finally:
-        SwitchWorkspace(before)
-
-
 def ResetWorkspace(root_folder: str | None = None) -> bool:
-    """Forgets all nets and blobs of the current workspace.  A root folder has no effect."""
+    """Forgets all nets and blobs of the current workspace.
+
+    root_folder is made where missing, and is what RootFolder gives from now on.
+    """
+    global _root_folder  # noqa: PLW0603 - one per process, as in the old API
+    if root_folder is not None:
+        os.makedirs(root_folder, exist_ok=True)
+    _root_folder = root_folder or "."
     current().reset()
     return True
+
+
+def RootFolder() -> str:
+    """The folder that ResetWorkspace was given, or "."."""
+    return _root_folder
+
+
+def GetNameScope() -> str:
+    """The current NameScope."""
+    return CurrentNameScope()
 
 
 # ------------------------------------------------------------------- blobs
 
 
-def FeedBlob(name: Any, arr: Any, device_option: Any = None) -> bool:
+def FeedBlob(name: Any, arr: Any, device_option: Any = None, *, ws: Any = None) -> bool:
     """Writes a copy of `arr` to a blob, which is made where missing.
 
     arr: an array of bool, (u)int8, (u)int16, int32, int64, float16, float32, float64, str or bytes
     (str as UTF-8); a number or list (floats become float32, integers int64); a TensorProto; or a
     str or bytes, which is kept as one string.  TypeError or EngineError for other element types,
     ValueError for text that is no Unicode.
+
+    ws: a workspace or its name, instead of the current one; so in the functions below.
     """
     blob = StringifyBlobName(name)
     if device_option is not None and device_option.device_type != caffe2_pb2.PROTO_CPU:
         _log.info("blob '%s' was fed for another device; it is kept on the CPU", blob)
-    feed(current(), blob, arr)
+    feed(resolve(ws), blob, arr)
     return True
 
 
-def FetchBlob(name: Any) -> Any:
+def FetchBlob(name: Any, *, ws: Any = None) -> Any:
     """A copy of a blob: an array (of bytes objects for strings), or bytes for a single string.
 
     EngineError when there is none.
     """
-    return current().fetch(StringifyBlobName(name))
+    return resolve(ws).fetch(StringifyBlobName(name))
 
 
-def FetchBlobs(names: Sequence[Any]) -> list[Any]:
+def FetchBlobs(names: Sequence[Any], *, ws: Any = None) -> list[Any]:
     """Copies of several blobs."""
-    return [FetchBlob(name) for name in names]
+    return [FetchBlob(name, ws=ws) for name in names]
 
 
-def Blobs() -> list[str]:
+def Blobs(*, ws: Any = None) -> list[str]:
     """The names of all blobs of the current workspace."""
-    return current().blobs()
+    return resolve(ws).blobs()
 
 
-def HasBlob(name: Any) -> bool:
+def HasBlob(name: Any, *, ws: Any = None) -> bool:
     """Whether the current workspace has a blob of this name."""
-    return current().has_blob(StringifyBlobName(name))
+    return resolve(ws).has_blob(StringifyBlobName(name))
 
 
-def CreateBlob(name: Any) -> bool:
+def CreateBlob(name: Any, *, ws: Any = None) -> bool:
     """Makes an empty blob, where there is none yet."""
-    current().create_blob(StringifyBlobName(name))
+    resolve(ws).create_blob(StringifyBlobName(name))
     return True
 
 
-def RemoveBlob(name: Any) -> bool:
+def RemoveBlob(name: Any, *, ws: Any = None) -> bool:
     """Removes a blob; its memory goes back at once.  False when there was none."""
-    return current().delete_blob(StringifyBlobName(name))
+    return resolve(ws).delete_blob(StringifyBlobName(name))
 
 
-def ResetBlob(name: Any) -> None:
+def ResetBlob(name: Any, *, ws: Any = None) -> None:
     """Empties a blob, which stays.  EngineError when there is none."""
-    current().reset_blob(StringifyBlobName(name))
+    resolve(ws).reset_blob(StringifyBlobName(name))
 
 
 def SerializeBlob(name: Any) -> bytes:
@@ -247,6 +195,21 @@ def DeserializeBlob(name: Any, serialized: bytes) -> None:
     if not isinstance(serialized, bytes):
         raise TypeError(f"a serialized blob is bytes, not {type(serialized).__name__}")
     current().deserialize(StringifyBlobName(name), serialized)
+
+
+def GetBlobSizeBytes(name: Any, *, ws: Any = None) -> int:
+    """The bytes that the tensor in a blob takes, for strings their texts too; 0 for other kinds.
+
+    EngineError when there is no such blob.
+    """
+    workspace, blob = resolve(ws), StringifyBlobName(name)
+    spec = workspace.tensor_spec(blob)
+    if spec is None:
+        return 0
+    if spec[1] == "object":
+        texts: Any = workspace.fetch(blob)
+        return int(texts.nbytes) + sum(len(text) for text in texts.flat)
+    return int(np.prod(spec[0], dtype=np.int64)) * np.dtype(spec[1]).itemsize
 
 
 class _BlobDict(Mapping[str, Any]):
@@ -274,10 +237,6 @@ blobs = _BlobDict()
 # ------------------------------------------------------------------- running
 
 
-def _sites(net: Any) -> list[str]:
-    return [str(site) for site in getattr(net, "op_sites", ())]
-
-
 def RunOperatorOnce(operator: Any) -> bool:
     """Runs one operator: an OperatorDef, its bytes, or (type, inputs, outputs[, arguments])."""
     if isinstance(operator, tuple):
@@ -285,7 +244,15 @@ def RunOperatorOnce(operator: Any) -> bool:
 
         kind, inputs, outputs, *rest = operator
         operator = CreateOperator(kind, inputs, outputs, **(rest[0] if rest else {}))
-    current().run_operator(StringifyProto(operator))
+    note_devices(operator)
+    current().run_operator(StringifyProto(operator), getattr(operator, "debug_info", ""))
+    return True
+
+
+def RunOperatorMultiple(operator: Any, num_runs: int) -> bool:
+    """Runs one operator several times."""
+    for _ in range(num_runs):
+        RunOperatorOnce(operator)
     return True
 
 
@@ -298,7 +265,8 @@ def RunOperatorsOnce(operators: Sequence[Any]) -> bool:
 
 def RunNetOnce(net: Any) -> bool:
     """Runs a Net or NetDef once, without keeping it."""
-    current().run_net_once(StringifyProto(net), _sites(net))
+    note_devices(net)
+    current().run_net_once(StringifyProto(net), sites_of(net))
     return True
 
 
@@ -312,12 +280,13 @@ def CreateNet(net: Any, overwrite: bool = False, input_blobs: Sequence[Any] | No
     if isinstance(input_blobs, (str, bytes)):
         raise TypeError(f"input_blobs is a list of names, not one name: {input_blobs!r:.200}")
     workspace, message = current(), StringifyProto(net)
+    note_devices(net)
     wanted = dict.fromkeys(StringifyBlobName(blob) for blob in input_blobs or ())
     made = [blob for blob in wanted if not workspace.has_blob(blob)]
     for blob in made:
         workspace.create_blob(blob)
     try:
-        workspace.create_net(message, _sites(net), overwrite)
+        workspace.create_net(message, sites_of(net), overwrite)
     except BaseException:
         for blob in made:
             workspace.delete_blob(blob)
@@ -438,6 +407,7 @@ def GlobalInit(args: Sequence[str | bytes]) -> None:
     """
     if isinstance(args, (str, bytes)):
         raise TypeError(f"flags are a list, the name of the program first, not {args!r:.200}")
+    _global_init_args[:] = map(_flag, args)
     for item in list(args)[1:]:
         flag = _flag(item)
         if not flag.startswith("--"):
@@ -449,6 +419,11 @@ def GlobalInit(args: Sequence[str | bytes]) -> None:
             set_threads(int(value))
         else:
             _log.info("flag --%s has no effect", name)
+
+
+def GetGlobalInitArgs() -> list[str]:
+    """The flags that GlobalInit was given last, the name of the program first."""
+    return list(_global_init_args)
 
 
 def _flag(item: Any) -> str:

@@ -92,7 +92,7 @@ inline HeldObject hold(nb::object object) {
 
 // Runs `call` with the GIL; what Python raises in it becomes an error of the engine.
 template <class Call>
-void call_python(const Call& call) {
+void in_python(const Call& call) {
   nb::gil_scoped_acquire gil;
   try {
     call();

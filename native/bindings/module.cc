@@ -191,13 +191,24 @@ void bind_engine(nb::module_& m) {
 }
 
 void bind_workspace(nb::module_& m) {
-  nb::class_<Workspace>(m, "Workspace")
-      .def(nb::init<std::shared_ptr<Engine>>(), nb::arg("engine"))
+  nb::class_<Workspace>(m, "Workspace", nb::is_weak_referenceable())
+      .def(
+          "__init__",
+          [](Workspace* self, std::shared_ptr<Engine> engine, Workspace* parent) {
+            if (parent != nullptr) {
+              new (self) Workspace(parent, parent->next_seed());
+            } else {
+              new (self) Workspace(std::move(engine));
+            }
+          },
+          nb::arg("engine"), nb::arg("parent").none() = nb::none(), nb::keep_alive<1, 3>())
       .def("blobs", &Workspace::blob_names)
       .def("has_blob", [](Workspace& w, const std::string& n) { return w.find_blob(n) != nullptr; })
       .def("create_blob", [](Workspace& w, const std::string& n) { w.create_blob(n); })
       .def("reset_blob", [](Workspace& w, const std::string& n) { w.get_blob(n)->clear(); })
       .def("delete_blob", [](Workspace& w, const std::string& n) { return w.remove_blob(n); })
+      .def("share_blob", [](Workspace& w, Workspace& from,
+                            const std::string& name) { w.forward_blob(name, from.get_blob(name)); })
       .def("blob_kind",
            [](Workspace& w, const std::string& n) { return w.get_blob(n)->get().kind(); })
       .def("reset", &Workspace::reset)
@@ -265,7 +276,7 @@ void bind_workspace(nb::module_& m) {
             const auto net = w.get_net(name);
             if (observer.is_none()) return net->observe(nullptr);
             net->observe([held = hold(std::move(observer))](int op, bool done) {
-              call_python([&] { (*held)(op, done); });
+              in_python([&] { (*held)(op, done); });
             });
           },
           nb::arg("name"), nb::arg("observer").none())
@@ -292,6 +303,11 @@ void bind_workspace(nb::module_& m) {
           nb::arg("plan_def"), nb::arg("sites") = PlanSites())
       .def("delete_net", [](Workspace& w, const std::string& n) { return w.remove_net(n); })
       .def("nets", &Workspace::net_names)
+      .def("net_def",
+           [](Workspace& w, const std::string& name) {
+             const std::string bytes = serialize(w.get_net(name)->def());
+             return nb::bytes(bytes.data(), bytes.size());
+           })
       .def("set_reference",
            [](Workspace& w, nb::object callable) {
              w.set_reference_factory(reference_factory(std::move(callable)));

@@ -15,12 +15,12 @@ namespace {
 
 class ReferenceOperator : public Operator {
  public:
-  ReferenceOperator(const OperatorContext& context, HeldObject callable)
-      : Operator(context), callable_(std::move(callable)), def_bytes_(serialize(context.def)) {}
+  ReferenceOperator(const OperatorContext& context, HeldObject body)
+      : Operator(context), body_(std::move(body)) {}
 
  protected:
   void run() override {
-    call_python([&] { call(); });
+    in_python([&] { call(); });
   }
 
  private:
@@ -28,8 +28,7 @@ class ReferenceOperator : public Operator {
     nb::list arrays;
     for (int i = 0; i < inputs(); i++) arrays.append(to_array(input(i)));
     const RandomStream stream = next_random_stream();
-    const nb::object result = (*callable_)(nb::bytes(def_bytes_.data(), def_bytes_.size()), arrays,
-                                           nb::make_tuple(stream.seed, stream.op, stream.run));
+    const nb::object result = (*body_)(arrays, nb::make_tuple(stream.seed, stream.op, stream.run));
     std::vector<Tensor> found;
     for (nb::handle item : result) {
       const bool strings = nb::cast<std::string>(item.attr("dtype").attr("kind")) == "O";
@@ -45,15 +44,17 @@ class ReferenceOperator : public Operator {
     for (int i = 0; i < outputs(); i++) tensors[i]->copy_from(found[i]);
   }
 
-  const HeldObject callable_;
-  const std::string def_bytes_;
+  const HeldObject body_;
 };
 
 }  // namespace
 
 ReferenceFactory reference_factory(nb::object callable) {
   return [held = hold(std::move(callable))](const OperatorContext& context) {
-    return std::make_unique<ReferenceOperator>(context, held);
+    const std::string def = serialize(context.def);
+    HeldObject body;
+    in_python([&] { body = hold((*held)(nb::bytes(def.data(), def.size()))); });
+    return std::make_unique<ReferenceOperator>(context, std::move(body));
   };
 }
 

@@ -66,9 +66,10 @@ std::unique_ptr<Operator> make_operator(const OperatorContext& context, Device d
   const std::string type = context.def.type.value_or("");
   const bool wants_reference = engine == "REFERENCE";
   if (!wants_reference) {
-    if (auto factory = KernelRegistry::builtin().find(type, device, engine)) {
-      return factory(context);
-    }
+    auto factory = KernelRegistry::builtin().find(type, device, engine);
+    // All blobs are in the memory of the host, so the CPU stands in for a device without kernels.
+    if (!factory) factory = KernelRegistry::builtin().find(type, Device::kCPU, engine);
+    if (factory) return factory(context);
   }
   if (wants_reference || !context.schema.native) {
     if (workspace.reference_factory()) {

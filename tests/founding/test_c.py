@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from caffe2 import _native
+from caffe2.proto import caffe2_pb2
 from caffe2.python import core
-from caffe2.runtime.engine import run_body
+from caffe2.runtime.engine import prepare_body
 
 
 def net_with(op_type, **arguments):
@@ -33,14 +34,14 @@ class TestC5:
     def test_the_argument_forces_the_kernel_of_a_type(self):
         calls = []
 
-        def body(*arguments):
-            calls.append(1)
-            return run_body(*arguments)
+        def prepare(op_def):
+            calls.append(caffe2_pb2.OperatorDef.FromString(op_def).type)
+            return prepare_body(lambda: None, op_def)
 
         x = np.array([-1, 2], np.float32)
         engine = _native.Engine(threads=1, kernels="Relu:REFERENCE")
-        np.testing.assert_array_equal(run_on(engine, net_with("Relu"), x, body), [0, 2])
-        assert calls == [1]
+        np.testing.assert_array_equal(run_on(engine, net_with("Relu"), x, prepare), [0, 2])
+        assert calls == ["Relu"]
 
     def test_it_counts_more_than_what_the_operator_asks_for(self):
         engine = _native.Engine(threads=1, kernels="Relu:REFERENCE")

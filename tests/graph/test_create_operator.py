@@ -131,7 +131,9 @@ def test_registered_operators():
     assert [core.IsOperator(name) for name in ("Relu", "ReluGradient", "relu", "Nope")] == [
         True, True, False, False,
     ]  # fmt: skip
-    assert core.IsOperatorWithEngine("Conv", "CUDNN")
+    engines = ("", "DEFAULT", "REFERENCE", "CUDNN")
+    assert [core.IsOperatorWithEngine("Conv", name) for name in engines] == [True] * 3 + [False]
+    assert not core.IsOperatorWithEngine("Nope", "DEFAULT")
 
 
 def test_data_types_have_the_numbers_of_the_wire():

@@ -1,0 +1,1 @@
+"""Data on its way into nets: records of named fields."""

@@ -1,0 +1,1 @@
+"""Tests of operators that the original recorded results of."""
