@@ -17,6 +17,7 @@ from caffe2.graph.device import DeviceOption, run_on_device
 from caffe2.graph.errors import UsageError
 from caffe2.graph.gradients import Gradient
 from caffe2.graph.net_records import NetRecords
+from caffe2.graph.observer import Attached, Observer
 from caffe2.graph.operator import (
     CreateOperator,
     IsOperator,
@@ -76,6 +77,7 @@ class Net(NetRecords):
         self._sites: list[Site] = []
         self._held: list[Any] = []  # what operators stand for by name, such as Python functions
         self._attributes: dict[str, list[Any]] = {}
+        self.observers: list[Attached] = []
         self._blob_number = 0
         self._next_blob_numbers: dict[str, int] = defaultdict(int)
         self._param_init: Net | None = None
@@ -103,6 +105,14 @@ class Net(NetRecords):
         """For each operator, the "file:line" of the user's code that made it ("": not known)."""
         self._fit_sites()
         return [site.line for site in self._sites]
+
+    def AttachObserver(self, observer: Observer, before: bool = False) -> None:
+        """Has `observer(op)` called for each operator when the net runs: after it, or `before` it.
+
+        op is the OperatorDef.  Blobs can be fetched and fed meanwhile, and what it raises ends the
+        run.  A net that was created already takes note when it is next run as this object.
+        """
+        self.observers.append(Attached(observer, before))
 
     def PopulateProtoWithFileName(self) -> None:
         """Names each operator after the code that made it: "file:line:function"."""

@@ -28,6 +28,7 @@ from caffe2.runtime.names import (
     StringifyProto,
     sites_of,
 )
+from caffe2.runtime.observers import connect_observers
 from caffe2.runtime.predictor import Predictor
 from caffe2.runtime.workspaces import (
     CreateWorkspace,
@@ -291,6 +292,7 @@ def CreateNet(net: Any, overwrite: bool = False, input_blobs: Sequence[Any] | No
         for blob in made:
             workspace.delete_blob(blob)
         raise
+    connect_observers(workspace, net)
     return True
 
 
@@ -302,6 +304,7 @@ def RunNet(name: Any, num_iter: int = 1, allow_fail: bool = False) -> bool:
     workspace, net, runs = current(), StringifyNetName(name), range(num_iter)
     if num_iter < 0:
         raise ValueError(f"num_iter is {num_iter}; a net runs 0 times or more")
+    connect_observers(workspace, name)
     try:
         for _ in runs:
             workspace.run_net(net)

@@ -1,0 +1,64 @@
+"""Row D8: observers of nets."""
+
+import numpy as np
+import pytest
+
+from caffe2.python import core, workspace
+
+
+@pytest.fixture
+def net():
+    workspace.ResetWorkspace()
+    workspace.FeedBlob("x", np.float32([1, -4, 9]))
+    net = core.Net("watched")
+    net.Relu("x", "y")
+    net.Sqrt("y", "y")
+    net.Log("x", "z")
+    return net
+
+
+@pytest.mark.parametrize("kind", ["simple", "dag"])
+def test_d8_the_hook_of_the_document(net, kind):
+    found = []
+
+    def debug_hook(blob_name, blob_value):
+        if np.any(np.isnan(blob_value)):
+            found.append(f"NaN detected in {blob_name}")
+        elif np.max(blob_value) > 8:
+            found.append(f"Large value in {blob_name}: {np.max(blob_value)}")
+
+    net.Proto().type = kind
+    net.AttachObserver(lambda op: debug_hook(op.output[0], workspace.FetchBlob(op.output[0])))
+    workspace.CreateNet(net)
+    workspace.RunNet(net)
+    assert sorted(found) == ["Large value in y: 9.0", "NaN detected in z"]
+
+
+def test_d8_several_before_and_after_and_while_the_net_exists(net):
+    workspace.CreateNet(net)
+    workspace.RunNet(net)
+    told = []
+    net.AttachObserver(lambda op: told.append(("before", op.type)), before=True)
+    net.AttachObserver(lambda op: told.append(("after", op.type)))
+    net.AttachObserver(lambda op: told.append(("last", op.output[0])))
+    workspace.RunNet(net)
+    assert told[:6] == [
+        ("before", "Relu"),
+        ("after", "Relu"),
+        ("last", "y"),
+        ("before", "Sqrt"),
+        ("after", "Sqrt"),
+        ("last", "y"),
+    ]
+
+
+def test_d8_what_an_observer_raises_ends_the_run(net):
+    def stop(op):
+        if op.type == "Sqrt":
+            raise ValueError("enough")
+
+    net.AttachObserver(stop)
+    workspace.CreateNet(net)
+    with pytest.raises(RuntimeError, match=r"Sqrt.*ValueError: enough|ValueError: enough"):
+        workspace.RunNet(net)
+    assert workspace.FetchBlob("y").tolist() == [1, 0, 3]
