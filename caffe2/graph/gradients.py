@@ -107,7 +107,7 @@ class GradientContext:
         operator.arg.extend(MakeArgument(key, value) for key, value in args.items())
         if forward.HasField("device_option"):
             operator.device_option.CopyFrom(forward.device_option)
-        if forward.engine:
+        if forward.HasField("engine"):
             operator.engine = forward.engine
         return operator
 

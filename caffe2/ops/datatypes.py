@@ -82,6 +82,7 @@ INT32 = _set(DataType.INT32)
 INT64 = _set(DataType.INT64)
 INTS = INT32 | INT64
 BOOL = _set(DataType.BOOL)
+UINT8 = _set(DataType.UINT8)
 STRING = _set(DataType.STRING)
 ANY = frozenset(_NUMBERS)
 NUMBERS = ANY - STRING

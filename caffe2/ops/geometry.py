@@ -15,6 +15,8 @@ from caffe2.ops.declaration import Array, Spec
 
 Index: TypeAlias = tuple[Any, ...]
 NOT_SET, VALID, SAME, CAFFE_POOLING = range(4)
+# A single number for all axes that is as good as none.
+_USUAL = {"stride": 1, "dilation": 1, "adj": 0}
 
 
 def window_arguments(max_dilation: int = INT32_MAX) -> dict[str, Argument]:
@@ -129,9 +131,9 @@ def ordered(args: SimpleNamespace, X: Array) -> Array:
 def resolve_window(args: SimpleNamespace, spatial: tuple[int, ...]) -> Window:
     """The window for data of these spatial sizes; OperatorError when it does not fit."""
     rank = len(spatial)
-    stride = _per_axis(args, "stride", rank)
-    dilation = _per_axis(args, "dilation", rank)
-    head, tail = _pads(args, rank)
+    stride = per_axis(args, "stride", rank)
+    dilation = per_axis(args, "dilation", rank)
+    head, tail = pads(args, rank)
     if args.global_pooling:
         if {*stride, *dilation} - {1} or any(head + tail):
             problem = "is 1; stride, dilation and pad cannot be set as well"
@@ -140,7 +142,7 @@ def resolve_window(args: SimpleNamespace, spatial: tuple[int, ...]) -> Window:
         return Window(spatial, ones, ones, zeros, zeros, ones)
     if rank == 0:
         raise OperatorError("X", "has no spatial axis")
-    kernel = _per_axis(args, "kernel", rank)
+    kernel = per_axis(args, "kernel", rank)
     if args.legacy_pad in (VALID, SAME) and any(head + tail):
         problem = f"is {args.legacy_pad} (VALID or SAME); pads cannot be given as well"
         raise OperatorError("argument 'legacy_pad'", problem)
@@ -191,7 +193,7 @@ def require_data_in_windows(window: Window, spatial: tuple[int, ...]) -> None:
             )
 
 
-def _per_axis(args: SimpleNamespace, name: str, rank: int) -> tuple[int, ...]:
+def per_axis(args: SimpleNamespace, name: str, rank: int) -> tuple[int, ...]:
     """kernels, or kernel for all axes, or kernel_h and kernel_w; so for stride and dilation."""
     listed: tuple[int, ...] = getattr(args, f"{name}s")
     if listed:
@@ -201,14 +203,14 @@ def _per_axis(args: SimpleNamespace, name: str, rank: int) -> tuple[int, ...]:
         return listed
     sides = _sides(args, [f"{name}_h", f"{name}_w"], rank)
     single: int | None = getattr(args, name)
-    if sides and (single is None or (name != "kernel" and single == 1)):
+    if sides and single == _USUAL.get(name):
         return sides
     if single is None:
         raise OperatorError(f"argument '{name}'", "is missing")
     return (single,) * rank
 
 
-def _pads(args: SimpleNamespace, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def pads(args: SimpleNamespace, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     if args.pads:
         if len(args.pads) != 2 * rank:
             problem = (

@@ -14,6 +14,9 @@ MEAN, VAR = F4([0.1, 0.2, 0.3]), F4([1, 2, 3])
 SUMS, SQUARES = F4([9, 14, 24]), F4([60, 80, 150])
 BN = [X, SCALE, BIAS, MEAN, VAR]
 TRAIN = {"is_test": 0, "momentum": 0.75}
+PICTURE = np.arange(10, 90, 10, dtype=np.uint8).reshape(1, 1, 2, 4)
+COLORS = F4([[[[-10, 0.4, 1.5, 300, np.nan, 253.2]]]]).repeat(3, 1)
+GRID = np.arange(1, 7, dtype=F4).reshape(1, 1, 2, 3)
 
 # (type, inputs, arguments, outputs)
 RECORDED = [
@@ -49,6 +52,52 @@ RECORDED = [
     ("AffineChannelGradient", [DY, X, SCALE], {"is_learnable": 1}, [
         [[[-1, 1], [6, 10], [-9, -3]], [[-3, -1], [2, 6], [15, -9]]],
         [-4, 36, -15], [-4, 12, -2]]),
+    ("LayerNorm", [F4([[1, 2, 3], [0, 0, 6]])], {}, [
+        [[-1.2247357, 0, 1.2247357], [-0.7071064, -0.7071064, 1.4142127]], [[2], [2]],
+        [[0.8165027], [2.828429]]]),
+    ("LayerNorm", [np.empty((2, 0), F4)], {}, [np.empty((2, 0)), [[0], [0]],
+     [[0.0031622776], [0.0031622776]]]),
+    ("RMSNorm", [F4([[1, 2, 3]]), F4([1, 1, 2]), F4([0, 1, 0])], {"eps": 1.0, "epsilon": 5.0},
+     [[[0.420084, 1.840168, 2.520504]], [0.420084]]),
+    ("GroupNorm", [X.repeat(2, 1), np.ones(6, F4), np.zeros(6, F4)], {"group": 3}, [
+        [[[-0.99998, 0.99998]] * 4 + [[0.9999988, -0.9999988]] * 2,
+         [[-0.99998, 0.99998]] * 4 + [[-0.99998, 0.99998]] * 2],
+        [[0.5, 2.5, 2], [1.5, 3.5, 0.5]], [[1.99996, 1.99996, 0.49999937], [1.99996] * 3]]),
+    ("LRN", [F4([[1, 2, 3, 4, 5]])], {"size": 4, "alpha": 1.0, "beta": 1.0}, [
+        [[1 / 4.5, 2 / 8.5, 3 / 14.5, 4 / 13.5, 5 / 11.25]], [[4.5, 8.5, 14.5, 13.5, 11.25]]]),
+    ("PadImage", [GRID], {"pad_t": 1, "pad_l": 2, "pad_b": 0, "pad_r": 1, "mode": "reflect"},
+     [[[[[6, 5, 4, 5, 6, 5], [3, 2, 1, 2, 3, 2], [6, 5, 4, 5, 6, 5]]]]]),
+    ("PadImage", [GRID], {"pad_t": -1, "pad_l": 0, "pad_b": 0, "pad_r": 0}, [[[[[4, 5, 6]]]]]),
+    ("PadImageGradient", [np.arange(18, dtype=F4).reshape(1, 1, 3, 6)],
+     {"pad_t": 1, "pad_l": 2, "pad_b": 0, "pad_r": 1, "mode": "edge"},
+     [[[[[24, 12, 30], [39, 15, 33]]]]]),
+    ("ResizeNearest", [GRID], {"width_scale": 0.7, "height_scale": 0.7}, [[[[[1, 2]]]]]),
+    ("ResizeNearest", [GRID, F4([1.5, 2])], {"width_scale": 3.0},
+     [[[[[1, 1, 2, 2, 3, 3], [1, 1, 2, 2, 3, 3], [4, 4, 5, 5, 6, 6]]]]]),
+    ("ResizeNearest", [GRID], {"width_scale": 0.1, "height_scale": 0.1}, [np.empty((1, 1, 0, 0))]),
+    ("UpsampleBilinear", [GRID], {"width_scale": 2.0, "height_scale": 1.5},
+     [[[[[1, 1.4, 1.8, 2.2, 2.6, 3], [2.5, 2.9, 3.3, 3.7, 4.1, 4.5],
+         [4, 4.4, 4.8, 5.2, 5.6, 6]]]]]),
+    ("UpsampleBilinear", [GRID], {"width_scale": 0.7, "height_scale": 0.5}, [[[[[1, 3]]]]]),
+    ("UpsampleBilinearGradient", [np.arange(1, 19, dtype=F4).reshape(1, 1, 3, 6), GRID],
+     {"width_scale": 2.0, "height_scale": 1.5}, [[[[[9.6, 19.8, 20.1], [31.2, 48.6, 41.7]]]]]),
+    ("ChannelShuffle", [np.arange(6, dtype=F4).reshape(1, 6)], {"group": 3},
+     [[[0, 2, 4, 1, 3, 5]]]),
+    ("SpaceToBatch", [np.arange(4, dtype=F4).reshape(1, 1, 1, 4)],
+     {"pad_t": 1, "pad_l": 0, "pad_b": 0, "pad_r": 2}, [
+         [[[[0, 0, 0]]], [[[0, 0, 0]]], [[[0, 2, 0]]], [[[1, 3, 0]]]]]),
+    ("BatchToSpace", [np.arange(16, dtype=F4).reshape(4, 1, 2, 2)], {"pad": 1},
+     [[[[[12, 9], [6, 3]]]]]),
+    ("ConvTranspose", [GRID, np.ones((1, 1, 2, 2), F4), F4([1])],
+     {"kernels": [2, 2], "strides": [2, 1], "pads": [1, 0, 0, 1], "adjs": [1, 0]},
+     [[[[[2, 4, 6], [5, 10, 12], [5, 10, 12], [1, 1, 1]]]]]),
+    ("Im2Col", [np.arange(12, dtype=F4).reshape(1, 2, 3, 2)], {"kernel": 2, "order": "NHWC"},
+     [[[[[0, 1, 2, 3, 6, 7, 8, 9], [2, 3, 4, 5, 8, 9, 10, 11]]]]]),
+    ("PackedInt8BGRANHWCToNCHWCStylizerPreprocess", [PICTURE, F4([1, 2, 3])], {"noise_std": 0.0},
+     [[[[[9, 49]], [[18, 58]], [[27, 67]]]]]),
+    ("BRGNCHWCToPackedInt8BGRAStylizerDeprocess", [COLORS, F4([1, 20, 30])], {},
+     [[[[[0, 10, 20, 255], [1, 20, 30, 255], [2, 21, 31, 255], [255, 255, 255, 255],
+         [0, 0, 0, 255], [254, 255, 255, 255]]]]]),
     ("DropoutGrad", [F4([[1, 2, 3, 4]]), np.array([[1, 0, 1, 0]], bool)], {"ratio": 0.25},
      [[[4 / 3, 0, 4, 0]]]),
     ("Dropout", [F4([[1, 2, 3, 4]])], {"is_test": 1}, [[[1, 2, 3, 4]]]),
@@ -99,6 +148,17 @@ def test_dropout_is_its_mask(run):
 # (type, inputs, outputs, arguments, gradient operator, its inputs, its outputs): gradients come in
 # as output_grad, for the first output alone
 GRADIENTS = [
+    ("LayerNorm", "x", "y m s", {}, "LayerNormGradient", "y_grad y m s x", "x_grad"),
+    ("LayerNorm", "x a b", "y m s", {"elementwise_affine": 1},
+     "LayerNormGradient", "y_grad y m s x a", "x_grad a_grad b_grad"),
+    ("InstanceNorm", "x a b", "y", {}, "InstanceNormGradient", "x a b y_grad",
+     "x_grad a_grad b_grad"),
+    ("InstanceNorm", "x a b", "y m s", {}, "InstanceNormGradient", "x a b y_grad m s",
+     "x_grad a_grad b_grad"),
+    ("ResizeNearest", "x", "y", {}, "ResizeNearestGradient", "y_grad x", "x_grad"),
+    ("UpsampleBilinear", "x s", "y", {}, "UpsampleBilinearGradient", "y_grad x s", "x_grad"),
+    ("ConvTranspose", "x w", "y", {"kernel": 2}, "ConvTransposeGradient", "x w y_grad",
+     "w_grad x_grad"),
     ("SpatialBN", "x s b m v", "y m v sm si", {"is_test": 0},
      "SpatialBNGradient", "x s y_grad sm si", "x_grad s_grad b_grad"),
     ("SpatialBN", "x s b m v", "y", {"is_test": 1},
