@@ -183,7 +183,7 @@ _LEAST = 1e-6
     "BatchBoxCox",
     inputs="data lambda1 lambda2",
     outputs="output",
-    args={"min_block_size": Int(256, min=1)},
+    args={"min_block_size": Int(256, min=0)},
     types=dict.fromkeys(("data", "lambda1", "lambda2"), FLOAT | DOUBLE),
     inplace=[(0, 0)],
 )

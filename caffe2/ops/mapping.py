@@ -21,7 +21,7 @@ from caffe2.ops.declaration import (
     operator,
     same_as,
 )
-from caffe2.ops.shapes import require_same_shape, require_same_types
+from caffe2.ops.shapes import require_same_size, require_same_types
 
 Inplace = Iterable[tuple[int, int]]
 ANY_NUMBER = FLOAT | DOUBLE | INTS
@@ -54,13 +54,15 @@ def each(compute: Callable[..., Any], like: Array, *arrays: Array, **args: Any) 
         return np.asarray(compute(*wide, **args)).astype(like.dtype)
 
 
-def like_the_first(*inputs: Spec, op: OpView) -> Spec:
-    """The shape rule of outputs like the first of inputs that all have one shape and type."""
+def like_the_value(*inputs: Spec, op: OpView) -> Spec:
+    """The shape rule of gradients: all inputs have one type and equally many elements; the output
+    is like the value from which it is computed, the first input that is not dY."""
     require_same_types(inputs, op)
     names = op.declaration.inputs.names
-    for name, spec in zip(names[1:], inputs[1:], strict=True):
-        require_same_shape(name, spec, names[0], inputs[0])
-    return inputs[0]
+    first = 1 if names[0] == "dY" else 0
+    for name, spec in zip(names, inputs, strict=True):
+        require_same_size(name, spec, names[first], inputs[first])
+    return inputs[first]
 
 
 def _taking(names: str, rule: Callable[..., Any]) -> Callable[..., Any]:
@@ -127,15 +129,16 @@ def _gradient(name: str, gradient: Gradient, args: Any, types: TypeSet, kinds: s
 
     def computed(*arrays: Array, op: OpView) -> Array:
         v, dY = arrays[names.index(source)], arrays[names.index("dY")]
-        return each(gradient.compute, dY, v, dY, **vars(op.args))
+        return each(gradient.compute, v, v, dY.reshape(v.shape), **vars(op.args))
 
     class Body:
         __doc__ = f"""dX = {gradient.formula}: the gradient of {name} from its {what}.
 
-    {", ".join(names)}, dX: {kinds} tensors of one shape.{same_args}
+    {", ".join(names)}, dX: {kinds} tensors of equally many
+    elements; dX has the shape of {source}.{same_args}
     """
         reference = _taking(gradient.inputs, computed)
-        shape = _taking(gradient.inputs, like_the_first)
+        shape = _taking(gradient.inputs, like_the_value)
 
     operator(
         f"{name}Gradient",

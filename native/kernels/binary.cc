@@ -39,13 +39,13 @@ struct Div {
 struct Max {
   template <class T>
   static FORCE_INLINE T of(T a, T b) {
-    return (a > b) | (a != a) ? a : b;
+    return ((a > b) | (a != a)) ? a : b;
   }
 };
 struct Min {
   template <class T>
   static FORCE_INLINE T of(T a, T b) {
-    return (a < b) | (a != a) ? a : b;
+    return ((a < b) | (a != a)) ? a : b;
   }
 };
 struct And {

@@ -1,4 +1,5 @@
 // Of several tensors: the largest, the smallest, the mean; with their gradients.
+#include <algorithm>
 #include <vector>
 
 #include "core/registry.h"
@@ -32,15 +33,15 @@ class ExtremeOperator : public AlikeOperator {
  protected:
   void run() override {
     require_alike();
-    const Shape& shape = input(0).shape();
-    Tensor& m = output(0, shape, DataType::kFloat);
+    const Tensor& x = input(0);
+    Tensor& m = output(0, x.shape(), DataType::kFloat);
     float* result = m.mutable_data<float>();
-    const float* first = input(0).data<float>();
+    const float* first = x.data<float>();
     // The first one with itself, where there is no other.
     for (int i = 1; i < std::max(2, inputs()); i++) {
-      const float* next = input(std::min(i, inputs() - 1)).data<float>();
-      kernels().binary(f, kernels::Type::kFloat, side_by_side(m.size()), first, next, result,
-                       parallel());
+      const Tensor& next = input(std::min(i, inputs() - 1));
+      kernels().binary(f, kernels::Type::kFloat, side_by_side(m.size()), first, next.raw_data(),
+                       result, parallel());
       first = result;
     }
   }

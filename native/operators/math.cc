@@ -106,7 +106,7 @@ class LogitGradientOperator : public Operator {
  protected:
   void run() override {
     const Tensor &x = input(0), &dy = input(1);
-    require_same_shape(describe_input(0), x, describe_input(1), dy);
+    require_same_size(describe_input(0), x, describe_input(1), dy);
     Tensor& dx = output(0, x.shape(), DataType::kFloat);
     const auto gradient = [low = eps_, high = 1 - eps_](float v, float d) {
       return v < low || v > high ? 0 : d / (v * (1 - v));

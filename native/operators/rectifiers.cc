@@ -80,7 +80,7 @@ class GeluGradientOperator : public Operator {
  protected:
   void run() override {
     const Tensor &dy = input(0), &x = input(1);
-    require_same_shape(describe_input(0), dy, describe_input(1), x);
+    require_same_size(describe_input(0), dy, describe_input(1), x);
     Tensor& dx = output(0, x.shape(), DataType::kFloat);
     kernels().unary_gradient(function_, 0, 0, x.size(), x.data<float>(), dy.data<float>(),
                              dx.mutable_data<float>(), parallel());

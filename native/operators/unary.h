@@ -69,7 +69,7 @@ class MapGradientOperator : public Operator {
  protected:
   void require_alike() const {
     for (int i = 1; i < inputs(); i++) {
-      require_same_shape(describe_input(0), input(0), describe_input(i), input(i));
+      require_same_size(describe_input(0), input(0), describe_input(i), input(i));
       require_same_type(describe_input(0), input(0), describe_input(i), input(i));
     }
   }
@@ -122,11 +122,12 @@ class UnaryGradientOperator : public Operator {
   void run() override {
     const Tensor& from = input(v);
     for (int i = 1; i < inputs(); i++) {
-      require_same_shape(describe_input(0), input(0), describe_input(i), input(i));
+      require_same_size(describe_input(0), input(0), describe_input(i), input(i));
     }
+    const Tensor& gradient = input(dy);
     Tensor& dx = output(0, from.shape(), DataType::kFloat);
     kernels().unary_gradient(f, parameters_.alpha, parameters_.beta, from.size(),
-                             from.data<float>(), input(dy).data<float>(), dx.mutable_data<float>(),
+                             from.data<float>(), gradient.data<float>(), dx.mutable_data<float>(),
                              parallel());
   }
 
