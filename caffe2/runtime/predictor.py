@@ -61,6 +61,8 @@ class Predictor:
             predict.name = "predict_net"
         self._name = predict.name
         self._workspace.create_net(predict.SerializeToString(), hide_intermediates=True)
+        listed = self.needed or self.inputs[:1]
+        self._prepared = self._workspace.prepare(self._name, listed, self.outputs)
 
     def _optimized(self, predict: caffe2_pb2.NetDef, filled: set[str]) -> caffe2_pb2.NetDef:
         # What init_net fills may stand for an input, so only weights are taken as constant.
@@ -99,6 +101,11 @@ class Predictor:
         TypeError for an array in place of a list; ValueError when inputs are missing or unknown or
         there are too many.
         """
+        if type(inputs) is list:  # the usual case, at once
+            with self._lock:
+                found = self._prepared.run(inputs)
+            if found is not None:
+                return cast(list[Array], found)
         named = self._named(inputs)
         with self._lock:
             for name, value in named.items():

@@ -50,13 +50,25 @@ nb::object make_array(void* data, const Tensor& tensor, Owner* owner) {
 
 }  // namespace
 
-DataType data_type(nb::dlpack::dtype dtype) {
+namespace {
+
+DataType find_data_type(nb::dlpack::dtype dtype) {
   for (int i = 1; i <= static_cast<int>(DataType::kDouble); i++) {
     const auto type = static_cast<DataType>(i);
     // uint8 arrays become UINT8 tensors; BYTE is what old files call the same thing.
     if (type_size(type) == 0 || type == DataType::kByte || type == DataType::kString) continue;
     if (dlpack_type(type) == dtype) return type;
   }
+  return DataType::kUndefined;
+}
+
+}  // namespace
+
+bool is_data_type(nb::dlpack::dtype dtype) { return find_data_type(dtype) != DataType::kUndefined; }
+
+DataType data_type(nb::dlpack::dtype dtype) {
+  const DataType type = find_data_type(dtype);
+  if (type != DataType::kUndefined) return type;
   fail(Code::kInvalidArgument,
        "arrays of this element type cannot become tensors; allowed are "
        "bool, int8, int16, int32, int64, uint8, uint16, float16, float32, float64");

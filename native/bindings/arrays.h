@@ -15,6 +15,7 @@ namespace nb = nanobind;
 using InputArray = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
 
 DataType data_type(nb::dlpack::dtype dtype);  // raises for types that no tensor has
+bool is_data_type(nb::dlpack::dtype dtype);
 Shape shape_of(const InputArray& array);
 
 // A copy of an array as a tensor of `engine`.

@@ -10,6 +10,7 @@
 
 #include "bindings/arrays.h"
 #include "bindings/host.h"
+#include "bindings/prepared.h"
 #include "bindings/reference.h"
 #include "core/near_names.h"
 #include "core/plan.h"
@@ -191,6 +192,7 @@ void bind_engine(nb::module_& m) {
 }
 
 void bind_workspace(nb::module_& m) {
+  nb::class_<PreparedRun>(m, "PreparedRun").def("run", &PreparedRun::run, nb::arg("arrays"));
   nb::class_<Workspace>(m, "Workspace", nb::is_weak_referenceable())
       .def(
           "__init__",
@@ -270,6 +272,14 @@ void bind_workspace(nb::module_& m) {
             Calls::instance().run([&] { w.get_net(name)->run(); });
           },
           nb::arg("name"))
+      .def(
+          "prepare",
+          [](Workspace& w, const std::string& net, const std::vector<std::string>& inputs,
+             const std::vector<std::string>& outputs) {
+            return new PreparedRun(w, net, inputs, outputs);
+          },
+          nb::arg("net"), nb::arg("inputs"), nb::arg("outputs"), nb::keep_alive<0, 1>(),
+          nb::rv_policy::take_ownership)
       .def(
           "observe_net",
           [](Workspace& w, const std::string& name, nb::object observer) {
