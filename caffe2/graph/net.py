@@ -254,9 +254,10 @@ class Net(NetRecords):
         added = self._add_inputs(inputs)
         return added[0] if len(added) == 1 else added
 
-    def AddExternalInputs(self, *inputs: Any) -> list[BlobReference]:
-        """AddExternalInput that always gives a list."""
-        return self._add_inputs(inputs)
+    def AddExternalInputs(self, *inputs: Any) -> Any:
+        """AddExternalInput; a list of one gives a list of one."""
+        added = self._add_inputs(inputs)
+        return added[0] if len(inputs) == 1 and not isinstance(inputs[0], (list, tuple)) else added
 
     def AddScopedExternalInputs(self, *inputs: Any) -> Any:
         """AddExternalInput for names in the current NameScope."""
