@@ -15,12 +15,12 @@ INSTALLED := $(VENV)/.installed
 # What the native module is made of: a change in other Python files needs no build.
 SOURCES := pyproject.toml $(shell find CMakeLists.txt native caffe2/ops \
 	-name CMakeLists.txt -o -name '*.cc' -o -name '*.h' -o -name '*.py')
-CPP_FILES = $(shell git ls-files --cached --others --exclude-standard '*.cc' '*.h')
+CPP_FILES = $(shell git ls-files --cached --others --exclude-standard '*.cc' '*.h' '*.c')
 
 export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
 
 .DELETE_ON_ERROR:
-.PHONY: help build demo test smoke full asan bench lint format clean \
+.PHONY: help build demo test smoke full asan tsan bench lint format clean \
 	python-test native-test clang arm64 fuzz harness conformance wheel
 
 help:
@@ -39,7 +39,7 @@ smoke: $(INSTALLED)
 	$(BIN)/pytest -m "not slow" -x tests/graph tests/engine tests/deploy
 
 #: make full         test, lint, and all that takes long
-full: test lint asan clang arm64 fuzz harness conformance wheel
+full: test lint asan tsan clang arm64 fuzz harness conformance wheel
 
 #: make bench        the LeNet training step beside PyTorch's
 bench: $(INSTALLED)
@@ -148,17 +148,23 @@ asan: $(TOOLS)
 		UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
 		build/asan-venv/bin/pytest -m "not slow" tests/engine tests/ops tests/deploy
 
+# Races between threads, in the tests of the engine.
+tsan: $(TOOLS)
+	$(if $(DOCTEST),$(call native_tests,tsan,-DCAFFE2_SANITIZE=thread))
+
 ifeq ($(CLANG),)
 fuzz: ; @echo "$@ skipped: no clang++ (Debian: clang)"
 else
 fuzz: $(INSTALLED)
-	$(CMAKE) -S fuzz -B build/fuzz -G Ninja --log-level=WARNING -DCMAKE_CXX_COMPILER=clang++ \
-		-DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja)
+	$(CMAKE) -S . -B build/fuzz -G Ninja -DCAFFE2_PYTHON=OFF -DCAFFE2_FUZZ=ON -DCAFFE2_C_API=OFF \
+		-DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_COMPILER=clang++ \
+		-DCAFFE2_SANITIZE=fuzzer-no-link,address,undefined --log-level=WARNING \
+		-DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) -DPython_EXECUTABLE=$(abspath $(BIN)/python)
 	$(CMAKE) --build build/fuzz
 	$(BIN)/python fuzz/make_seeds.py build/fuzz/seeds
-	for fuzzer in build/fuzz/*_fuzz; do echo $$fuzzer; \
-		$$fuzzer -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -verbosity=0 \
-			build/fuzz/corpus build/fuzz/seeds || exit 1; \
+	for fuzzer in build/fuzz/fuzz/*_fuzz; do echo $$fuzzer; \
+		$$fuzzer -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=20 -verbosity=0 \
+			build/fuzz/corpus/$$(basename $$fuzzer) build/fuzz/seeds || exit 1; \
 	done
 endif
 

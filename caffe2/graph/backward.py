@@ -40,6 +40,8 @@ def backward_pass(
         given = dict.fromkeys(map(str, ys))
     else:
         raise TypeError("ys should either be a list or a dict.")
+    from caffe2.graph import control_ops  # noqa: F401 - has the rules of operators that run nets
+
     return IR(operators, sites).GetBackwardPass(given)
 
 
@@ -68,6 +70,7 @@ class _Part:
             return old
         for op, index in slots:
             op.output[index] = new
+            rename_inside(op, old, new)
         still_written = any(old in op.output for op in self.made)
         first = next(i for i, op in enumerate(self.made) if op is slots[0][0])
         for op in self.made[first + 1 :] if not still_written else ():
@@ -153,7 +156,7 @@ class IR:
         g_output = [self._gradient((name, writes[name])) for name in op.output]
         for name in op.output:
             version = self.latest.get(name, (name, writes[name]))[1]
-            if version != writes[name]:
+            if version != writes[name] and op.input:
                 raise GradientError(
                     f'"{name}" has a gradient at version {version}, but {self._describe(index)} '
                     f"wrote version {writes[name]}, which is overwritten before it is used.\n"
@@ -328,6 +331,17 @@ class IR:
             lines.append(f"  version {version}: from {source}")
             lines.extend(f"    read by {self._describe(index)}" for index in read)
         return "\n".join(lines)
+
+
+def rename_inside(op: Operator, old: str, new: str) -> None:
+    """Renames a blob in the nets of an operator whose nets run in the same workspace."""
+    if op.type not in ("If", "AsyncIf", "While"):
+        return
+    op.input[:] = [new if name == old else name for name in op.input]
+    for inner in (inner for arg in op.arg for inner in arg.n.op):
+        inner.input[:] = [new if name == old else name for name in inner.input]
+        inner.output[:] = [new if name == old else name for name in inner.output]
+        rename_inside(inner, old, new)
 
 
 def _names(gradient: Name) -> tuple[str, ...]:

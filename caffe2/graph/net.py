@@ -27,6 +27,7 @@ from caffe2.graph.operator import (
     user_site,
 )
 from caffe2.graph.python_functions import python_arguments
+from caffe2.graph.records import Field
 from caffe2.graph.remapping import RemapFunction
 from caffe2.graph.repair import join_split_arguments
 from caffe2.ops.declaration import GradientSlice
@@ -199,6 +200,15 @@ class Net(NetRecords):
         self._inputs.update(net.external_input[self._seen_inputs :])
         self._seen_ops, self._seen_inputs = len(net.op), len(net.external_input)
 
+    def _CheckLookupTables(self) -> None:
+        """UsageError when what is remembered of the message is not what it holds."""
+        self._look()
+        known = self._inputs, self._written, self._used
+        self._forget()
+        self._look()
+        if known != (self._inputs, self._written, self._used):
+            raise UsageError(f"the lookup tables of net {self} do not fit its message")
+
     def _fit_sites(self) -> None:
         del self._sites[len(self._net.op) :]
         self._sites.extend(Site(op.debug_info) for op in self._net.op[len(self._sites) :])
@@ -238,14 +248,16 @@ class Net(NetRecords):
     def AddExternalInput(self, *inputs: Any) -> Any:
         """Declares blobs that come from outside; gives one reference, or a list for several.
 
-        The names stand for themselves, without scope.  UsageError for one declared already.
+        The names stand for themselves, without scope; a record stands for its columns.  UsageError
+        for one declared already.
         """
         added = self._add_inputs(inputs)
         return added[0] if len(added) == 1 else added
 
-    def AddExternalInputs(self, *inputs: Any) -> list[BlobReference]:
-        """AddExternalInput that always gives a list."""
-        return self._add_inputs(inputs)
+    def AddExternalInputs(self, *inputs: Any) -> Any:
+        """AddExternalInput; a list of one gives a list of one."""
+        added = self._add_inputs(inputs)
+        return added[0] if len(inputs) == 1 and not isinstance(inputs[0], (list, tuple)) else added
 
     def AddScopedExternalInputs(self, *inputs: Any) -> Any:
         """AddExternalInput for names in the current NameScope."""
@@ -572,7 +584,10 @@ class Net(NetRecords):
 def _flat(blobs: Iterable[Any]) -> list[Any]:
     found: list[Any] = []
     for blob in blobs:
-        found.extend(blob if isinstance(blob, (list, tuple)) else [blob])
+        if isinstance(blob, Field):
+            found.extend(blob.field_blobs() if blob.has_blobs() else blob.field_names())
+        else:
+            found.extend(blob if isinstance(blob, (list, tuple)) else [blob])
     return found
 
 

@@ -68,7 +68,7 @@ def ExtractPredictorNet(
 ) -> tuple[Net, list[str]]:
     """The operators of a net that are needed to get from `input_blobs` to `output_blobs`.
 
-    device           put on every operator
+    device           put on every operator, also of nets inside operators
     renames          old name -> new name of blobs
     disabled_inputs  operators that read one of these are left out
 
@@ -97,8 +97,11 @@ def ExtractPredictorNet(
         op.CopyFrom(source)
         for blobs in (op.input, op.output):
             blobs[:] = [rename.get(name, name) for name in blobs]
+        for arg in op.arg:
+            if op.type == "RecurrentNetwork" and arg.name == "backward_step_net":
+                arg.n.Clear()  # without it the steps are not kept
         if device is not None:
-            op.device_option.CopyFrom(device)
+            _put_on(op, device)
     net = Net(result)
     return net, list(net.Proto().external_input[len(inputs) :])
 
@@ -121,3 +124,10 @@ def _from_first_use(
 
 def _disjoint(names: Iterable[Any] | None, others: Iterable[str]) -> bool:
     return {str(name) for name in names or ()}.isdisjoint(others)
+
+
+def _put_on(op: caffe2_pb2.OperatorDef, device: caffe2_pb2.DeviceOption) -> None:
+    op.device_option.CopyFrom(device)
+    for arg in op.arg:
+        for inner in (*arg.n.op, *(op for net in arg.nets for op in net.op)):
+            _put_on(inner, device)

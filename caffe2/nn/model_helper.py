@@ -164,10 +164,14 @@ class ModelHelper:
 
     def Validate(self) -> None:
         """UsageError when a parameter occurs twice."""
-        count = Counter(map(str, self.params + self._computed_params))
-        duplicates = [name for name, times in count.items() if times > 1]
+        duplicates = self._Validate()
         if duplicates:
             raise UsageError(f"Duplicate params: {duplicates}")
+
+    def _Validate(self) -> list[str]:
+        """The names of parameters that occur twice."""
+        count = Counter(map(str, self.params + self._computed_params))
+        return [name for name, times in count.items() if times > 1]
 
     # -- gradients --------------------------------------------------------------------------
 

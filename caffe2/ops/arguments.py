@@ -243,9 +243,15 @@ class _Message(Argument):
 
 
 class Net(_Message):
-    """A nested net (NetDef)."""
+    """A nested net: a NetDef, or its text format in a string, as old nets have it."""
 
     kind, field = "Net", "n"
+
+    def element(self, value: Any) -> Any:
+        return value if isinstance(value, (str, bytes)) else super().element(value)
+
+    def from_message(self, message: Any) -> Any:
+        return message.s if message.HasField("s") else super().from_message(message)
 
 
 class Nets(_Message):

@@ -70,7 +70,7 @@ def _column(values: Array) -> Array:
     outputs="Y mean? var? saved_mean? saved_inv_std?",
     args=_ARGS,
     types=dict.fromkeys(("X", "scale", "bias", "mean", "var", "sums", "sumsq"), FLOAT),
-    inplace=[(0, 0)],
+    inplace=[(0, 0), (5, 3), (6, 4)],
     enforced_inplace=[(3, 1), (4, 2)],
 )
 class SpatialBN:
@@ -193,7 +193,8 @@ class SpatialBNGradient:
 
     X, dY, dX: float (N, C, ...), or (N, ..., C) with order="NHWC".  All others: float (C,).
     num_batches > 1: scale_grad_sum and bias_grad_sum are the sums over all parts of the batch of
-    what ChannelBackpropStats gives for one; scale_grad and bias_grad are these by num_batches.
+    what ChannelBackpropStats gives for one; scale_grad and bias_grad are these by num_batches (of
+    an empty batch: 0).
     """
 
     def shape(
@@ -236,7 +237,7 @@ class SpatialBNGradient:
         if args.is_test:
             inverse = 1 / np.sqrt(inverse + args.epsilon)
         normal = (x - _column(saved_mean)) * _column(inverse)
-        if args.num_batches > 1 and not args.is_test:
+        if args.num_batches > 1 and not args.is_test and X.size:
             assert scale_grad_sum is not None and bias_grad_sum is not None
             dscale = scale_grad_sum.astype(np.float64) / args.num_batches
             dbias = bias_grad_sum.astype(np.float64) / args.num_batches

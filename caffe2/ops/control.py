@@ -110,6 +110,8 @@ class HasScope:
         "inner_blobs": Strs(),
         "outer_blobs_idx": Ints(min=0),
         "reuse_workspace": Bool(False),
+        "saved_fwd_blobs": Strs(),
+        "copy_external_blobs": Bool(False),
     },
     inplace="any",
     kind="control",
@@ -120,7 +122,13 @@ class Do:
     The last input and the last output are one scope, made by CreateScope; it keeps the workspace.
     inner_blobs[k], a name inside, is the outer blob number outer_blobs_idx[k]: the inputs are
     counted first, then the outputs, without the scope.  What has no such name lives inside only.
-    reuse_workspace: every run takes the workspace of the first instead of a new one.
+    reuse_workspace: a run takes the workspace that is in the scope already instead of a new one.
+    copy_external_blobs: afterwards the workspace keeps the named blobs as the run left them, for a
+    gradient that runs when they have changed outside.
+
+    The gradient is a Do as well, marked as a gradient operator: it runs its net in the workspace
+    that the forward operator left last in the scope, and takes it away (reuse_workspace: leaves
+    it).  saved_fwd_blobs are what its net needs of that workspace.
     """
 
     reference = _RUNS_NETS

@@ -21,6 +21,7 @@ from caffe2.ops.shapes import require_rank, require_same_shape
 _WINDOW = geometry.window_arguments()
 _ARGS: dict[str, Argument] = {
     **{name: _WINDOW[name] for name in _WINDOW if name.startswith(("kernel", "stride", "pad"))},
+    "kernel": Int(min=1),
     "adj": Int(0, min=0),
     "adj_h": Int(min=0),
     "adj_w": Int(min=0),

@@ -33,7 +33,7 @@ def window_arguments(max_dilation: int = INT32_MAX) -> dict[str, Argument]:
     """
     return {
         "order": Str("NCHW", choices=("NCHW", "NHWC", "nchw", "nhwc")),
-        "kernel": Int(min=1),
+        "kernel": Int(min=0),
         "kernel_h": Int(min=1),
         "kernel_w": Int(min=1),
         "kernels": Ints(min=1),
@@ -203,6 +203,8 @@ def per_axis(args: SimpleNamespace, name: str, rank: int) -> tuple[int, ...]:
         return listed
     sides = _sides(args, [f"{name}_h", f"{name}_w"], rank)
     single: int | None = getattr(args, name)
+    if name == "kernel" and single == 0:  # as nets with global_pooling have it
+        single = None
     if sides and single == _USUAL.get(name):
         return sides
     if single is None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from caffe2.ops import geometry
-from caffe2.ops.arguments import Argument, OperatorError
+from caffe2.ops.arguments import Argument, Int, OperatorError
 from caffe2.ops.datatypes import FLOAT
 from caffe2.ops.declaration import Array, GradientContext, OpView, Spec, operator
 from caffe2.ops.geometry import Window, channels_first, ordered
@@ -19,6 +19,7 @@ from caffe2.ops.shapes import require_rank, size
 _NAMES = [f"{name}{side}" for name in ("kernel", "stride", "dilation") for side in ("", "_h", "_w")]
 _WINDOW = geometry.window_arguments()
 _ARGS: dict[str, Argument] = {name: _WINDOW[name] for name in (*_NAMES, "pad", "order")}
+_ARGS["kernel"] = Int(min=1)
 
 
 def _resolve(name: str, X: Spec, args: SimpleNamespace) -> Window:

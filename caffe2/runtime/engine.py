@@ -10,6 +10,7 @@ cores).
 from __future__ import annotations
 
 import functools
+import logging
 import operator
 import os
 import threading
@@ -25,6 +26,8 @@ from caffe2.ops.python import running_in
 from caffe2.proto import caffe2_pb2
 
 _MAX_THREADS = 1024
+_STALL_SECONDS = 60.0
+_log = logging.getLogger(__name__)
 _lock = threading.Lock()
 _engine: _native.Engine | None = None
 
@@ -44,10 +47,29 @@ def default_engine() -> _native.Engine:
                     f"{', '.join(known)}, and auto takes the best of them"
                 )
             try:
-                _engine = _native.Engine(isa=isa, kernels=os.environ.get("CAFFE2_ENGINE", ""))
+                _engine = _native.Engine(
+                    isa=isa, kernels=os.environ.get("CAFFE2_ENGINE", ""), on_stall=_report_stall
+                )
             except _native.EngineError as error:
                 raise ValueError(f"CAFFE2_ENGINE in the environment: {error}") from None
+            _engine.stall_seconds = _STALL_SECONDS
         return _engine
+
+
+def _report_stall(text: bytes) -> None:
+    """Called by the engine, on any thread."""
+    _log.warning("%s; it has waited for a while", text.decode("utf-8", "replace"))
+
+
+def report_stalls(seconds: float) -> None:
+    """After how many seconds an operator that waits is reported; 0: never; 60 at the beginning.
+
+    The report is a warning of the logger "caffe2.runtime.engine", one for each wait: which operator
+    waits for what.  ValueError for a negative or infinite number.
+    """
+    if not 0 <= seconds < float("inf"):
+        raise ValueError(f"stalls cannot be reported after {seconds} seconds; 0 means never")
+    default_engine().stall_seconds = float(seconds)
 
 
 def set_threads(threads: int) -> None:

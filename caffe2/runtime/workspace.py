@@ -5,7 +5,6 @@ Blob names are strings or BlobReferences.  Errors of the engine are `EngineError
 
 from __future__ import annotations
 
-import atexit
 import logging
 import os
 import threading
@@ -379,13 +378,6 @@ def RunPlanInBackground(plan_or_step: Any) -> _native.BackgroundPlan:
     with _lock:
         _background_plans[:] = [*(p for p in _background_plans if not p.is_done()), plan]
     return plan
-
-
-@atexit.register
-def _end_background_plans() -> None:
-    for plan in _background_plans:
-        plan.cancel()
-    _background_plans.clear()
 
 
 def Nets() -> list[str]:

@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -14,6 +13,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/fork.h"
 
 namespace caffe2::bindings {
 
@@ -43,37 +43,58 @@ class Calls {
     return call();
   }
 
+  // Counts, until it goes away, something of a thread that never comes back to the interpreter.
+  std::shared_ptr<void> count() {
+    enter();
+    return std::shared_ptr<void>(this, [](void* calls) { static_cast<Calls*>(calls)->subtract(); });
+  }
+
   // By the interpreter's atexit, with the GIL held.
   void close() {
     closer_ = std::this_thread::get_id();
     closing_ = true;
     nb::gil_scoped_release release;
-    std::unique_lock lock(mutex_);
+    std::unique_lock lock(mutex_.plain());
     // An operator that takes longer than this is left to the end of the process.
-    done_.wait_for(lock, std::chrono::seconds(5), [&] { return active_ == 0; });
+    done_.get().wait_for(lock, std::chrono::seconds(5), [&] { return active() <= 0; });
   }
 
  private:
   void enter() {
-    std::unique_lock lock(mutex_);
+    std::unique_lock lock(mutex_.plain());
     if (closing_) stay(lock);
-    active_++;
+    active()++;
   }
 
   void leave() {
-    std::unique_lock lock(mutex_);
-    if (--active_ == 0) done_.notify_all();
-    if (closing_) stay(lock);
+    subtract();
+    if (!closing_) return;
+    std::unique_lock lock(mutex_.plain());
+    stay(lock);
+  }
+
+  void subtract() {
+    std::lock_guard lock(mutex_);
+    if (--active() == 0) done_.get().notify_all();
+  }
+
+  // In the child of a fork, the calls of other threads are gone.
+  int& active() {
+    if (born_ != fork_count()) {
+      born_ = fork_count();
+      active_ = 0;
+    }
+    return active_;
   }
 
   void stay(std::unique_lock<std::mutex>& lock) {
     if (std::this_thread::get_id() == closer_) return;
-    never_.wait(lock, [] { return false; });
+    never_.get().wait(lock, [] { return false; });
   }
 
-  std::mutex mutex_;
-  std::condition_variable done_, never_;
-  int active_ = 0;
+  ForkMutex mutex_;
+  ForkCondition done_, never_;
+  int active_ = 0, born_ = fork_count();
   std::atomic<bool> closing_{false};
   std::thread::id closer_;
 };

@@ -114,15 +114,44 @@ nb::object view_blob(Workspace& workspace, const std::string& name) {
   return view_array(value.tensor);
 }
 
-// Its end may wait for the lock of the interpreter.
-class PythonBackgroundPlan : public BackgroundPlan {
+// Its end may wait for the lock of the interpreter. At the end of the process it is cancelled with
+// the calls, and one that goes on nevertheless is left alone.
+class PythonBackgroundPlan {
  public:
-  using BackgroundPlan::BackgroundPlan;
-  ~PythonBackgroundPlan() {
+  PythonBackgroundPlan(Workspace& workspace, PlanDef def, PlanSites sites) {
     nb::gil_scoped_release release;
-    cancel();
+    plan_ = std::make_unique<BackgroundPlan>(
+        workspace, std::move(def), std::move(sites), [] { return Calls::instance().closing(); },
+        Calls::instance().count());
   }
+  ~PythonBackgroundPlan() {
+    if (Calls::instance().closing() && !plan_->done()) {
+      (void)plan_.release();
+    } else {
+      cancel();
+    }
+  }
+  bool done() const { return plan_->done(); }
+  bool succeeded() const { return plan_->succeeded(); }
+  void cancel() {
+    nb::gil_scoped_release release;
+    plan_->cancel();
+  }
+
+ private:
+  std::unique_ptr<BackgroundPlan> plan_;
 };
+
+// Tells Python of an operator that waits for long. Called on any thread, without the GIL.
+void report_stall(const HeldObject& report, const std::string& text) {
+  if (Calls::instance().closing()) return;
+  nb::gil_scoped_acquire gil;
+  try {
+    (*report)(nb::bytes(text.data(), text.size()));
+  } catch (nb::python_error& error) {
+    error.discard_as_unraisable("a report of a stall");
+  }
+}
 
 void bind_error(nb::module_& m) {
   static PyObject* type = PyErr_NewExceptionWithDoc(
@@ -164,7 +193,8 @@ void bind_engine(nb::module_& m) {
   nb::class_<Engine>(m, "Engine")
       .def(
           "__init__",
-          [](Engine* self, int threads, std::string isa, size_t memory_limit, std::string kernels) {
+          [](Engine* self, int threads, std::string isa, size_t memory_limit, std::string kernels,
+             nb::object on_stall) {
             check_threads(threads);
             new (self) Engine({threads, std::move(isa), memory_limit, std::move(kernels)});
             self->hooks().interrupted = [] {
@@ -172,9 +202,16 @@ void bind_engine(nb::module_& m) {
               nb::gil_scoped_acquire gil;
               return PyErr_CheckSignals() != 0;
             };
+            if (on_stall.is_none()) return;
+            self->hooks().on_stall = [report = hold(std::move(on_stall))](const std::string& text) {
+              report_stall(report, text);
+            };
           },
           nb::arg("threads") = 0, nb::arg("isa") = "auto", nb::arg("memory_limit") = 0,
-          nb::arg("kernels") = "")
+          nb::arg("kernels") = "", nb::arg("on_stall") = nb::none())
+      .def_prop_rw(
+          "stall_seconds", [](Engine& e) { return e.hooks().stall_seconds.load(); },
+          [](Engine& e, double seconds) { e.hooks().stall_seconds = seconds; })
       .def_prop_rw(
           "threads", [](Engine& e) { return e.pool().threads(); },
           [](Engine& e, int threads) {
@@ -337,7 +374,7 @@ void bind_plans(nb::module_& m) {
           nb::keep_alive<1, 2>())
       .def("is_done", &PythonBackgroundPlan::done)
       .def("is_succeeded", &PythonBackgroundPlan::succeeded)
-      .def("cancel", &PythonBackgroundPlan::cancel, nb::call_guard<nb::gil_scoped_release>());
+      .def("cancel", &PythonBackgroundPlan::cancel);
 }
 
 }  // namespace

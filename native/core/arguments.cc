@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "core/error.h"
+#include "core/text.h"
 
 namespace caffe2 {
 
@@ -67,6 +68,25 @@ std::vector<float> Arguments::reals(std::string_view name) const {
     out.assign(arg->ints.begin(), arg->ints.end());
   }
   return out;
+}
+
+std::shared_ptr<const NetDef> Arguments::net(std::string_view name) const {
+  declared(name);
+  const Argument* arg = given(name);
+  if (arg == nullptr) return nullptr;
+  if (arg->n) return {std::shared_ptr<void>(), &*arg->n};
+  if (!arg->s || arg->s->empty()) return nullptr;
+  try {
+    return std::make_shared<const NetDef>(parse_net_text(*arg->s));
+  } catch (const Error& error) {
+    fail(error.code(), "argument '", name, "': ", error.text());
+  }
+}
+
+std::vector<std::string> Arguments::texts(std::string_view name) const {
+  declared(name);
+  const Argument* arg = given(name);
+  return arg != nullptr ? arg->strings : std::vector<std::string>();
 }
 
 }  // namespace caffe2

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "core/fork.h"
 #include "core/tensor.h"
 
 namespace caffe2 {
@@ -35,7 +36,7 @@ class Mutex : public Object {
   static constexpr const char* kKind = "std::unique_ptr<std::mutex>";
   const char* kind() const override { return kKind; }
   void serialize(BlobProto& proto) const override;
-  std::mutex mutex;
+  ForkMutex mutex;
 };
 
 // A number that any thread may change at any time.
@@ -97,7 +98,7 @@ class Blob {
   void clear() { set(BlobValue()); }
 
  private:
-  mutable std::mutex mutex_;
+  mutable ForkMutex mutex_;
   mutable BlobValue value_;
 };
 

@@ -16,7 +16,7 @@ namespace caffe2 {
 struct HostHooks {
   std::function<bool()> interrupted;                 // asked now and then by the calling thread
   std::function<void(const std::string&)> on_stall;  // told once per wait that lasts too long
-  double stall_seconds = 0;                          // 0: never
+  std::atomic<double> stall_seconds = 0;             // 0: never
 };
 
 // One run, or a part of one: cancelled itself or with the run it belongs to.
@@ -64,8 +64,9 @@ class Cancellation {
  private:
   using Clock = std::chrono::steady_clock;
   bool stalled_since(Clock::time_point begin) const {
-    return hooks_.on_stall && hooks_.stall_seconds > 0 &&
-           Clock::now() - begin > std::chrono::duration<double>(hooks_.stall_seconds);
+    const double limit = hooks_.stall_seconds;
+    return hooks_.on_stall && limit > 0 &&
+           Clock::now() - begin > std::chrono::duration<double>(limit);
   }
 
   void ask_host();

@@ -31,7 +31,7 @@ class ScratchPool {
 
  private:
   std::shared_ptr<Allocator> allocator_;
-  std::mutex mutex_;
+  ForkMutex mutex_;
   std::vector<std::unique_ptr<Storage>> free_;
 };
 

@@ -1,10 +1,10 @@
 #include "core/executor.h"
 
 #include <condition_variable>
-#include <deque>
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -25,7 +25,14 @@ class ParallelRun : public std::enable_shared_from_this<ParallelRun> {
         outer_(context),
         cancellation_(context.cancellation),
         waits_for_(graph.parents),
-        left_(steps.count) {}
+        ready_(steps.count),
+        skipped_(steps.count),
+        left_(steps.count) {
+    // What happens on other threads must not fail for want of memory.
+    int may_block = 0;
+    for (int i = 0; i < steps.count; i++) may_block += steps.may_block(i);
+    waiting_.reserve(may_block);
+  }
 
   void run() {
     std::unique_lock lock(mutex_);
@@ -47,6 +54,20 @@ class ParallelRun : public std::enable_shared_from_this<ParallelRun> {
   }
 
  private:
+  // Each step comes once at most, so there is room from the beginning.
+  class Line {
+   public:
+    explicit Line(int count) { steps_.reserve(count); }
+    bool empty() const { return first_ == steps_.size(); }
+    size_t size() const { return steps_.size() - first_; }
+    void push(int step) { steps_.push_back(step); }
+    int pop() { return steps_[first_++]; }
+
+   private:
+    std::vector<int> steps_;
+    size_t first_ = 0;
+  };
+
   // All of the following are called with the lock held.
 
   void poll(std::unique_lock<std::mutex>& lock) {
@@ -66,27 +87,33 @@ class ParallelRun : public std::enable_shared_from_this<ParallelRun> {
       start_thread(step);
       return;
     }
-    ready_.push_back(step);
+    ready_.push(step);
     changed_.notify_one();
     // One is for the thread that is here.
-    if (ready_.size() > 1) {
+    if (ready_.size() <= 1 || !has_helpers_) return;
+    try {
       pool_.offer([self = shared_from_this()] {
         std::unique_lock lock(self->mutex_);
         while (self->work(lock)) {
         }
       });
+    } catch (const std::bad_alloc&) {
+      // Nobody comes to help; those who are here do the work.
     }
   }
 
   void start_thread(int step) {
     try {
-      waiting_.emplace_back([this, step] {
-        std::unique_lock lock(mutex_);
-        execute(step, lock);
-      });
-    } catch (const std::system_error&) {
-      end(std::make_exception_ptr(
-          Error(Code::kUnsupported, "the system gives no thread for an operator that may wait")));
+      try {
+        waiting_.emplace_back([this, step] {
+          std::unique_lock lock(mutex_);
+          execute(step, lock);
+        });
+      } catch (const std::system_error&) {
+        fail(Code::kUnsupported, "the system gives no thread for an operator that may wait");
+      }
+    } catch (...) {
+      end(std::current_exception());
       finish(step);
     }
   }
@@ -94,9 +121,7 @@ class ParallelRun : public std::enable_shared_from_this<ParallelRun> {
   // Takes a ready step, if there is one.
   bool work(std::unique_lock<std::mutex>& lock) {
     if (over_ || ready_.empty()) return false;
-    const int step = ready_.front();
-    ready_.pop_front();
-    execute(step, lock);
+    execute(ready_.pop(), lock);
     return true;
   }
 
@@ -121,19 +146,17 @@ class ParallelRun : public std::enable_shared_from_this<ParallelRun> {
     for (const int child : graph_.children[step]) {
       if (--waits_for_[child] > 0) continue;
       if (ended_) {
-        skipped_.push_back(child);
+        skipped_.push(child);
       } else {
         ready(child);
       }
     }
     // After the end nothing starts any more: what became free is done with at once.
     while (ended_ && !(skipped_.empty() && ready_.empty())) {
-      auto& from = skipped_.empty() ? ready_ : skipped_;
-      const int next = from.front();
-      from.pop_front();
+      const int next = skipped_.empty() ? ready_.pop() : skipped_.pop();
       left_--;
       for (const int child : graph_.children[next]) {
-        if (--waits_for_[child] == 0) skipped_.push_back(child);
+        if (--waits_for_[child] == 0) skipped_.push(child);
       }
     }
     if (left_ == 0) changed_.notify_all();
@@ -149,13 +172,14 @@ class ParallelRun : public std::enable_shared_from_this<ParallelRun> {
   const Steps& steps_;
   const DependencyGraph& graph_;
   ThreadPool& pool_;
+  const bool has_helpers_ = pool_.threads() > 1;
   RunContext& outer_;
   Cancellation cancellation_;
 
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<int> waits_for_;
-  std::deque<int> ready_, skipped_;
+  Line ready_, skipped_;
   std::vector<std::thread> waiting_;
   int left_;
   bool ended_ = false;  // by an error

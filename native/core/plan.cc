@@ -456,18 +456,23 @@ void run_plan(Workspace& workspace, const PlanDef& plan, const PlanSites& sites)
   run_plan(workspace, plan, sites, workspace.engine().hooks());
 }
 
-BackgroundPlan::BackgroundPlan(Workspace& workspace, PlanDef plan, PlanSites sites)
-    : hooks_{[this] { return cancelled_.load(); }, workspace.engine().hooks().on_stall,
-             workspace.engine().hooks().stall_seconds},
+BackgroundPlan::BackgroundPlan(Workspace& workspace, PlanDef plan, PlanSites sites,
+                               std::function<bool()> interrupted, std::shared_ptr<void> held)
+    : hooks_{[this, interrupted = std::move(interrupted)] {
+               return cancelled_ || (interrupted && interrupted());
+             },
+             workspace.engine().hooks().on_stall, workspace.engine().hooks().stall_seconds.load()},
       process_(getpid()) {
   try {
-    thread_ = std::thread([this, &workspace, plan = std::move(plan), sites = std::move(sites)] {
+    thread_ = std::thread([this, &workspace, plan = std::move(plan), sites = std::move(sites),
+                           held = std::move(held)]() mutable {
       try {
         run_plan(workspace, plan, sites, hooks_);
       } catch (...) {
         error_ = std::current_exception();
       }
       done_.store(true, std::memory_order_release);
+      held.reset();
     });
   } catch (const std::system_error&) {
     fail(Code::kUnsupported, "the system gives no thread for a plan");

@@ -5,6 +5,8 @@
 
 #include <atomic>
 #include <exception>
+#include <functional>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -28,10 +30,12 @@ using PlanSites = std::vector<std::vector<std::string>>;
 // or too deep steps. criteria_network has no effect.
 void run_plan(Workspace& workspace, const PlanDef& plan, const PlanSites& sites = {});
 
-// A plan on a thread of its own. The workspace has to outlive this.
+// A plan on a thread of its own. The workspace has to outlive this. It is cancelled as well when
+// interrupted() says so; `held` is let go of when it has ended.
 class BackgroundPlan {
  public:
-  BackgroundPlan(Workspace& workspace, PlanDef plan, PlanSites sites);
+  BackgroundPlan(Workspace& workspace, PlanDef plan, PlanSites sites,
+                 std::function<bool()> interrupted = nullptr, std::shared_ptr<void> held = nullptr);
   ~BackgroundPlan() { cancel(); }
 
   bool done() const { return done_.load(std::memory_order_acquire); }

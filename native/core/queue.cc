@@ -15,43 +15,37 @@ std::string BlobsQueue::state_text() const {
 }
 
 bool BlobsQueue::push(Record& record, const Wait& wait) {
-  std::unique_lock lock(mutex_);
-  wait(has_room_, lock,
+  std::unique_lock lock(mutex_.plain());
+  wait(has_room_.get(), lock,
        [this] { return closed_ || records_.size() < static_cast<size_t>(capacity_); });
   if (closed_) return false;
   records_.push_back(std::move(record));
-  lock.unlock();
-  has_record_.notify_one();
+  has_record_.get().notify_one();
   return true;
 }
 
 std::optional<BlobsQueue::Record> BlobsQueue::pop(const Wait& wait) {
-  std::unique_lock lock(mutex_);
-  wait(has_record_, lock, [this] { return closed_ || !records_.empty(); });
+  std::unique_lock lock(mutex_.plain());
+  wait(has_record_.get(), lock, [this] { return closed_ || !records_.empty(); });
   if (records_.empty()) return std::nullopt;
   std::optional<Record> record(std::move(records_.front()));
   records_.pop_front();
-  lock.unlock();
-  has_room_.notify_one();
+  has_room_.get().notify_one();
   return record;
 }
 
 void BlobsQueue::put_back(std::vector<Record> records) {
-  {
-    std::lock_guard lock(mutex_);
-    records_.insert(records_.begin(), std::make_move_iterator(records.begin()),
-                    std::make_move_iterator(records.end()));
-  }
-  has_record_.notify_all();
+  std::lock_guard lock(mutex_);
+  records_.insert(records_.begin(), std::make_move_iterator(records.begin()),
+                  std::make_move_iterator(records.end()));
+  has_record_.get().notify_all();
 }
 
 void BlobsQueue::close() {
-  {
-    std::lock_guard lock(mutex_);
-    closed_ = true;
-  }
-  has_room_.notify_all();
-  has_record_.notify_all();
+  std::lock_guard lock(mutex_);
+  closed_ = true;
+  has_room_.get().notify_all();
+  has_record_.get().notify_all();
 }
 
 }  // namespace caffe2

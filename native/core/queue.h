@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/blob.h"
+#include "core/fork.h"
 
 namespace caffe2 {
 
@@ -48,8 +49,8 @@ class BlobsQueue : public Object {
   const int capacity_, num_blobs_;
   const std::vector<std::string> fields_;
 
-  mutable std::mutex mutex_;
-  std::condition_variable has_room_, has_record_;
+  mutable ForkMutex mutex_;
+  ForkCondition has_room_, has_record_;
   std::deque<Record> records_;
   bool closed_ = false;
 };

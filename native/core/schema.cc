@@ -188,7 +188,7 @@ bool has_kind(const Argument& arg, ArgumentKind kind) {
     case ArgumentKind::kTensor:
       return arg.t != nullptr;
     case ArgumentKind::kNet:
-      return arg.n != nullptr;
+      return arg.n != nullptr || arg.s;  // or quoted text
     case ArgumentKind::kNets:
       return !arg.i && !arg.f && !arg.s;
     case ArgumentKind::kAny:

@@ -19,7 +19,7 @@ class Storage {
         data_(allocator_->allocate(bytes)),
         bytes_(bytes),
         device_(device) {}
-  // A part of another one, which it keeps alive.
+  // A part of another one, which it keeps alive. A write to it is a write to both.
   Storage(std::shared_ptr<Storage> whole, size_t offset, size_t bytes)
       : allocator_(whole->allocator_),
         whole_(std::move(whole)),
@@ -48,7 +48,10 @@ class Storage {
 
   // Every write raises the version; what is derived from the content (packed weights) is kept
   // together with the version it was made from and never used at another one.
-  void raise_version() { version_.fetch_add(1, std::memory_order_acq_rel); }
+  void raise_version() {
+    version_.fetch_add(1, std::memory_order_acq_rel);
+    if (whole_ != nullptr) whole_->raise_version();
+  }
   uint64_t version() {
     if (views_.load(std::memory_order_acquire) > 0) raise_version();
     return version_.load(std::memory_order_acquire);

@@ -1,15 +1,14 @@
 #include "core/thread_pool.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <mutex>
-#include <system_error>
+#include <new>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -34,16 +33,7 @@ void relax() {
 #endif
 }
 
-// How many forks this process is away from the one that loaded the library.
-std::atomic<int> forks{0};
-
 }  // namespace
-
-int fork_count() {
-  static const int registered = pthread_atfork(nullptr, nullptr, [] { forks++; });
-  (void)registered;
-  return forks;
-}
 
 class ThreadPool::Crew {
  public:
@@ -62,11 +52,13 @@ class ThreadPool::Crew {
 
   void run(int blocks, Task task, void* context) {
     Job job{task, context, blocks};
-    {
+    try {
       std::lock_guard lock(mutex_);
       start();
       jobs_.push_back(&job);
       arrivals_++;
+    } catch (const std::bad_alloc&) {
+      // Nobody else hears of it; the caller does it all.
     }
     wake_.notify_all();
     work(job);
@@ -115,7 +107,7 @@ class ThreadPool::Crew {
       while (static_cast<int>(workers_.size()) < threads - 1) {
         workers_.emplace_back([this] { worker(); });
       }
-    } catch (const std::system_error&) {
+    } catch (const std::exception&) {
       // The system gives no more threads: the callers and those that exist do the work.
     }
   }

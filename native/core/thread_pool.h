@@ -4,7 +4,8 @@
 #pragma once
 #include <functional>
 #include <memory>
-#include <mutex>
+
+#include "core/fork.h"
 
 namespace caffe2 {
 
@@ -36,11 +37,8 @@ class ThreadPool {
   // The present crew; a new one in the child of a fork, where the threads of the old are gone.
   std::shared_ptr<Crew> crew() const;
 
-  mutable std::mutex mutex_;
+  mutable ForkMutex mutex_;
   mutable std::shared_ptr<Crew> crew_;
 };
-
-// Tells the child of a fork from its parent.
-int fork_count();
 
 }  // namespace caffe2

@@ -66,7 +66,7 @@ class Workspace {
   const Workspace* const parent_;
   std::map<std::string, std::shared_ptr<Blob>, std::less<>> blobs_;
   std::map<std::string, std::shared_ptr<CompiledNet>, std::less<>> nets_;
-  mutable std::mutex mutex_;  // of the two maps
+  mutable ForkMutex mutex_;  // of the two maps
   ReferenceFactory reference_;
   uint64_t random_seed_;
   uint64_t nets_made_ = 0;

@@ -49,6 +49,10 @@
   KERNEL(add_row)                      \
   KERNEL(momentum_sgd)                 \
   KERNEL(cast)                         \
+  KERNEL(lstm_unit)                    \
+  KERNEL(lstm_unit_gradient)           \
+  KERNEL(gru_unit)                     \
+  KERNEL(gru_unit_gradient)            \
   KERNEL(softmax)                      \
   KERNEL(log_softmax)                  \
   KERNEL(softmax_gradient)             \

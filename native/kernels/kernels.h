@@ -87,7 +87,8 @@ struct ConvForward {
 };
 
 // 2-D pooling over `planes` = n * c maps, or n * ceil(c / v) blocked ones of v channels each. The
-// output size is the caller's (rounding modes differ); windows are clipped to the input. Every window must touch at least one input element.
+// output size is the caller's (rounding modes differ); windows are clipped to the input. Every
+// window must touch at least one input element.
 struct PoolShape {
   int64_t planes = 1, h = 1, w = 1, oh = 1, ow = 1;
   int64_t kh = 1, kw = 1;
@@ -162,6 +163,15 @@ struct RandomState {
   uint64_t key = 0;     // the seed
   uint64_t stream = 0;  // upper half of the counter: operator, run
   uint64_t offset = 0;  // elements already drawn from the stream
+};
+
+// One step of `rows` sequences with n units each. Those with time >= lengths[row] are over: their
+// states stay, or become 0 (drop). lengths may be null.
+struct UnitStep {
+  int64_t rows, n;
+  const int32_t* lengths;
+  int32_t time;
+  bool drop;
 };
 
 // All kernels of one instruction set. "m x n" arrays are row-major and dense.
@@ -263,6 +273,24 @@ struct Table {
   // In place only between types of one size. To bool: x != 0. Integer to integer: modulo 2^bits.
   // Float to integer: toward zero; what does not fit becomes the nearest number that does, NaN 0.
   void (*cast)(Type from, Type to, int64_t n, const void* x, void* y, const Parallel& parallel);
+
+  // ---- recurrent units: one step ----------------------------------------------------------------
+  // gates [rows][4][n], before their functions: input, forget, output, candidate.
+  //   c = sigmoid(forget + forget_bias) * c_prev + sigmoid(input) * tanh(candidate)
+  //   h = sigmoid(output) * tanh(c)
+  void (*lstm_unit)(const UnitStep& s, float forget_bias, const float* h_prev, const float* c_prev,
+                    const float* gates, float* h, float* c, const Parallel& parallel);
+  void (*lstm_unit_gradient)(const UnitStep& s, float forget_bias, const float* c_prev,
+                             const float* gates, const float* c, const float* dh, const float* dc,
+                             float* dh_prev, float* dc_prev, float* dgates,
+                             const Parallel& parallel);
+  // gates [rows][3][n]: reset (used by whoever makes the candidate), update, candidate.
+  //   h = sigmoid(update) * h_prev + (1 - sigmoid(update)) * tanh(candidate)
+  void (*gru_unit)(const UnitStep& s, const float* h_prev, const float* gates, float* h,
+                   const Parallel& parallel);
+  void (*gru_unit_gradient)(const UnitStep& s, const float* h_prev, const float* gates,
+                            const float* dh, float* dh_prev, float* dgates,
+                            const Parallel& parallel);
 
   // ---- rows -------------------------------------------------------------------------------------
   void (*softmax)(int64_t m, int64_t n, const float* x, float* y, const Parallel& parallel);

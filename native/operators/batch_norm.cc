@@ -130,7 +130,10 @@ class SpatialBNGradientOperator : public BatchNormBase {
       const float saved = input(4).data<float>()[c];
       inverse[c] = is_test_ ? inverse_std(saved) : saved;
     }
-    if (parts_ > 1) {
+    if (x.size() == 0) {
+      std::fill_n(dscale, s.channels, 0.f);
+      std::fill_n(dbias, s.channels, 0.f);
+    } else if (parts_ > 1) {
       const float *scale_sum = input(5).data<float>(), *bias_sum = input(6).data<float>();
       for (int64_t c = 0; c < s.channels; c++) {
         dscale[c] = scale_sum[c] / static_cast<float>(parts_);

@@ -3,78 +3,23 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "core/net.h"
-#include "core/operator.h"
 #include "core/registry.h"
-#include "core/workspace.h"
+#include "operators/nested_net.h"
 
 namespace caffe2 {
 namespace {
 
-// A net in an argument, compiled when it first runs: its inputs may be outputs of operators that
-// come before this one.
-class NestedNet {
+// What runs its nets depending on a condition, its first input.
+class ConditionOperator : public ControlOperator {
  public:
-  NestedNet(const NetDef* def, Workspace& workspace, uint64_t seed)
-      : def_(def), workspace_(workspace), seed_(seed) {}
-
-  bool given() const { return def_ != nullptr; }
-
-  void run(const RunContext& outer) {
-    if (outer.depth >= RunContext::kMaxDepth) {
-      fail(Code::kInvalidArgument, "nets are nested more than ", RunContext::kMaxDepth, " deep");
-    }
-    if (!net_) {
-      net_ = std::make_unique<CompiledNet>(*def_, std::vector<std::string>(), workspace_, seed_);
-    }
-    RunContext inner{outer.cancellation, outer.depth + 1};
-    net_->run(inner);
-  }
-
- private:
-  const NetDef* def_;
-  Workspace& workspace_;
-  const uint64_t seed_;
-  std::unique_ptr<CompiledNet> net_;
-};
-
-// Whether an operator of the net, or of nets inside it, may wait.
-bool has_blocking_operators(const NetDef& net) {
-  for (const OperatorDef& op : net.op) {
-    const OperatorSchema* schema = find_schema(op.type.value_or(""));
-    if (schema != nullptr && schema->blocks) return true;
-    for (const Argument& arg : op.arg) {
-      if (arg.n && has_blocking_operators(*arg.n)) return true;
-      for (const NetDef& inner : arg.nets) {
-        if (has_blocking_operators(inner)) return true;
-      }
-    }
-  }
-  return false;
-}
-
-class ControlOperator : public Operator {
- public:
-  explicit ControlOperator(const OperatorContext& context)
-      : Operator(context), workspace_(context.workspace), seed_(context.seed) {
-    for (const Argument& arg : context.def.arg) {
-      blocks_ = blocks_ || (arg.n && has_blocking_operators(*arg.n));
-    }
-  }
-  bool may_block() const override { return blocks_; }
+  using ControlOperator::ControlOperator;
 
  protected:
-  const NetDef* net_argument(const char* name) const {
-    const Argument* arg = args().given(name);
-    return arg != nullptr && arg->n ? &*arg->n : nullptr;
-  }
-  NestedNet nested(const char* name) const {
-    return NestedNet(net_argument(name), workspace_, seed_);
-  }
   bool condition() const {
     const BlobValue value = present_input(0);
     if (!value.is_tensor() || value.tensor.type() != DataType::kBool || value.tensor.size() != 1) {
@@ -86,18 +31,12 @@ class ControlOperator : public Operator {
     }
     return value.tensor.data<bool>()[0];
   }
-
-  Workspace& workspace_;
-  const uint64_t seed_;
-
- private:
-  bool blocks_ = false;
 };
 
-class IfOperator : public ControlOperator {
+class IfOperator : public ConditionOperator {
  public:
   explicit IfOperator(const OperatorContext& context)
-      : ControlOperator(context), then_(nested("then_net")), else_(nested("else_net")) {}
+      : ConditionOperator(context), then_(nested("then_net")), else_(nested("else_net")) {}
 
  protected:
   void run() override {
@@ -110,10 +49,10 @@ class IfOperator : public ControlOperator {
 };
 
 // Runs cond_net, where there is one, before each look at the condition.
-class WhileOperator : public ControlOperator {
+class WhileOperator : public ConditionOperator {
  public:
   explicit WhileOperator(const OperatorContext& context)
-      : ControlOperator(context), loop_(nested("loop_net")), condition_(nested("cond_net")) {}
+      : ConditionOperator(context), loop_(nested("loop_net")), condition_(nested("cond_net")) {}
 
  protected:
   void run() override {
@@ -132,19 +71,35 @@ class WhileOperator : public ControlOperator {
 // The workspaces that the Do operators of a scope have left, the last one on top.
 class WorkspaceStack : public Object {
  public:
+  struct Entry {
+    std::shared_ptr<Workspace> workspace;
+    std::set<std::string> copied;  // names that no longer stand for blobs outside
+  };
+
   const char* kind() const override { return "a workspace stack"; }
   bool empty() const {
     std::lock_guard lock(mutex_);
-    return workspaces_.empty();
+    return entries_.empty();
   }
-  void push(std::shared_ptr<Workspace> workspace) {
+  void push(Entry entry) {
     std::lock_guard lock(mutex_);
-    workspaces_.push_back(std::move(workspace));
+    entries_.push_back(std::move(entry));
+  }
+  std::optional<Entry> top() const {
+    std::lock_guard lock(mutex_);
+    return entries_.empty() ? std::nullopt : std::optional(entries_.back());
+  }
+  void pop() {
+    Entry last;  // goes after the lock
+    std::lock_guard lock(mutex_);
+    if (entries_.empty()) return;
+    last = std::move(entries_.back());
+    entries_.pop_back();
   }
 
  private:
-  mutable std::mutex mutex_;
-  std::vector<std::shared_ptr<Workspace>> workspaces_;
+  mutable ForkMutex mutex_;
+  std::vector<Entry> entries_;
 };
 
 class CreateScopeOperator : public Operator {
@@ -168,13 +123,17 @@ class HasScopeOperator : public Operator {
 
 // Runs a net in a workspace of its own, where inner_blobs stand for blobs outside: number k of
 // outer_blobs_idx counts the inputs and then the outputs, without the scope that is last in both.
+// Its gradient runs in the workspace that it left in the scope, and takes it away.
 class DoOperator : public ControlOperator {
  public:
   explicit DoOperator(const OperatorContext& context)
       : ControlOperator(context),
+        is_gradient_(context.def.is_gradient_op.value_or(false)),
         reuse_(args().boolean("reuse_workspace")),
-        outer_(args().integers("outer_blobs_idx")) {
-    if (const Argument* arg = args().given("inner_blobs")) inner_ = arg->strings;
+        copies_(args().boolean("copy_external_blobs")),
+        inner_(args().texts("inner_blobs")),
+        outer_(args().integers("outer_blobs_idx")),
+        saved_(args().texts("saved_fwd_blobs")) {
     const auto most =
         static_cast<int64_t>(context.def.input.size() + context.def.output.size()) - 2;
     CAFFE2_ENFORCE(inner_.size() == outer_.size(), "it has ", inner_.size(), " inner_blobs but ",
@@ -186,32 +145,65 @@ class DoOperator : public ControlOperator {
     CAFFE2_ENFORCE(context.def.input.back() == context.def.output.back(),
                    "its last input and its last output must be one scope, but are '",
                    context.def.input.back(), "' and '", context.def.output.back(), "'");
-    if (context.def.is_gradient_op.value_or(false)) {
-      fail(Code::kUnsupported, "the gradient of Do has no kernel");
-    }
   }
 
  protected:
   void run() override {
     const auto scope = input_object<WorkspaceStack>(inputs() - 1);
-    if (!inner_workspace_ || !reuse_) {
+    if (is_gradient_) {
+      run_gradient(*scope);
+      return;
+    }
+    const std::optional<WorkspaceStack::Entry> left = reuse_ ? scope->top() : std::nullopt;
+    const bool fresh = !left;
+    if (fresh || left->workspace != inner_workspace_) {
       net_.reset();
-      inner_workspace_ = std::make_shared<Workspace>(workspace_.share_engine());
+      inner_workspace_ =
+          fresh ? std::make_shared<Workspace>(workspace_.share_engine()) : left->workspace;
       inner_workspace_->set_reference_factory(workspace_.reference_factory());
-      scope->push(inner_workspace_);
     }
-    const int n_inputs = inputs() - 1;
-    for (size_t i = 0; i < inner_.size(); i++) {
-      const int k = static_cast<int>(outer_[i]);
-      inner_workspace_->forward_blob(
-          inner_[i], k < n_inputs ? input_blobs()[k] : output_blobs()[k - n_inputs]);
-    }
+    bind(*inner_workspace_, {});
     require_separate_blobs();
-    if (!net_) net_.emplace(net_argument("net"), *inner_workspace_, seed_);
+    if (fresh) scope->push({inner_workspace_, copied_names()});
+    if (!net_) net_.emplace(args().net("net"), *inner_workspace_, seed_);
     net_->run(context());
+    if (!copies_) return;
+    // As they are now: to later writes this workspace is blind.
+    for (const std::string& name : inner_) {
+      const BlobValue value = inner_workspace_->get_blob(name)->get();
+      inner_workspace_->forward_blob(name, std::make_shared<Blob>());
+      inner_workspace_->get_blob(name)->set(value);
+    }
   }
 
  private:
+  void run_gradient(WorkspaceStack& scope) {
+    const std::optional<WorkspaceStack::Entry> left = scope.top();
+    if (!left) {
+      fail(Code::kFailedPrecondition, describe_input(inputs() - 1),
+           " holds no workspace of the operator that this is the gradient of");
+    }
+    for (const std::string& name : saved_) left->workspace->get_blob(name);
+    bind(*left->workspace, left->copied);
+    NestedNet(args().net("net"), *left->workspace, seed_).run(context());
+    if (!reuse_) scope.pop();
+  }
+
+  std::set<std::string> copied_names() const {
+    return copies_ ? std::set<std::string>(inner_.begin(), inner_.end()) : std::set<std::string>();
+  }
+
+  // Names in `copied` are read in the workspace itself.
+  void bind(Workspace& workspace, const std::set<std::string>& copied) const {
+    const int n_inputs = inputs() - 1;
+    for (size_t i = 0; i < inner_.size(); i++) {
+      const int k = static_cast<int>(outer_[i]);
+      if (k < n_inputs && copied.count(inner_[i]) > 0) continue;
+      workspace.forward_blob(inner_[i],
+                             k < n_inputs ? input_blobs()[k] : output_blobs()[k - n_inputs]);
+    }
+  }
+
   // Two names for one blob would hide from the net inside that it works in place.
   void require_separate_blobs() const {
     std::map<const Blob*, const std::string*> names;
@@ -222,9 +214,10 @@ class DoOperator : public ControlOperator {
     }
   }
 
-  const bool reuse_;
-  std::vector<std::string> inner_;
+  const bool is_gradient_, reuse_, copies_;
+  const std::vector<std::string> inner_;
   const std::vector<int64_t> outer_;
+  const std::vector<std::string> saved_;
   std::shared_ptr<Workspace> inner_workspace_;
   std::optional<NestedNet> net_;
 };

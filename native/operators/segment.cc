@@ -43,7 +43,7 @@ class SegmentOperator : public SegmentBase {
     const float* weights = nullptr;
     if constexpr (is_weighted(reducer)) {
       check_weights(input(1));
-      weights = input(1).data<float>();
+      weights = input(1).template data<float>();
     }
     Tensor& y = output(0, with_rows(data.shape(), segments()), DataType::kFloat);
     const int64_t width = data.shape().product(1, data.rank());
@@ -177,7 +177,7 @@ class SpreadOperator : public SegmentGradientBase {
     if constexpr (kWeighted) {
       CAFFE2_ENFORCE(input(0).shape() == Shape{this->rows()}, describe_input(0), " has shape ",
                      input(0).shape().text(), "; (", this->rows(), ",) is needed");
-      weights = input(0).data<float>();
+      weights = input(0).template data<float>();
     }
     const int64_t width = dy.shape().product(1, dy.rank());
     Tensor& dx = output(0, with_rows(dy.shape(), this->rows()), DataType::kFloat);

@@ -21,16 +21,17 @@ std::vector<int64_t> sides(const Arguments& args, const std::vector<std::string>
 
 }  // namespace
 
-// kernels=[..], else kernel for all dimensions, else kernel_h and kernel_w; so stride and dilation,
-// whose 1 is as good as not given.
+// kernels=[..], else kernel for all dimensions, else kernel_h and kernel_w; so stride and dilation.
+// A kernel of 0, a stride or dilation of 1 is as good as not given.
 WindowArguments::Values WindowArguments::per_dimension(const Arguments& args,
                                                        const std::string& name, bool required) {
   const std::vector<int64_t> listed = args.integers(name + "s");
   if (!listed.empty()) return {listed, false};
   const std::vector<int64_t> two = sides(args, {name + "_h", name + "_w"});
-  const bool single = args.has(name) && (required || args.integer(name) != 1);
+  const int64_t usual = required ? 0 : 1;
+  const bool single = args.has(name) && args.integer(name) != usual;
   if (!two.empty() && !single) return {two, false};
-  CAFFE2_ENFORCE(!required || args.has(name), "argument '", name, "' is missing");
+  CAFFE2_ENFORCE(!required || single, "argument '", name, "' is missing");
   return {{args.integer(name)}, true};
 }
 

@@ -173,3 +173,116 @@ def test_an_instruction_set_that_is_none_is_named():
     assert done.returncode == 1
     last = done.stderr.splitlines()[-1]
     assert "ValueError: CAFFE2_ISA in the environment is 'bogus'; this CPU and build have" in last
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="processes do not fork here")
+def test_a_fork_while_other_threads_work_on_blobs_and_mutexes():
+    """Each child uses what other threads of its parent used at that moment."""
+    code = """
+    import warnings
+    warnings.simplefilter("ignore")  # newer Pythons warn of threads in a process that forks
+    init = core.Net("init")
+    init.CreateMutex([], ["mutex"])
+    init.ConstantFill([], ["iter"], shape=[1], value=0, dtype=core.DataType.INT64)
+    init.CreateBlobsQueue([], ["queue"], capacity=2)
+    workspace.RunNetOnce(init)
+    count = core.Net("count")
+    for _ in range(50):
+        count.AtomicIter(["mutex", "iter"], ["iter"])
+    workspace.CreateNet(count)
+    stop = False
+
+    def feed():
+        while not stop:
+            for index in range(20):
+                workspace.FeedBlob(f"blob_{index}", np.ones(1, np.float32))
+                workspace.RemoveBlob(f"blob_{index}")
+
+    def wait():
+        try:
+            workspace.RunOperatorOnce(("DequeueBlobs", ["queue"], ["record"]))
+        except RuntimeError:
+            pass
+
+    def counts():
+        while not stop:
+            workspace.RunNet("count")
+
+    threads = [threading.Thread(target=target) for target in (feed, feed, wait, counts)]
+    for thread in threads:
+        thread.start()
+    for _ in range(20):
+        child = os.fork()
+        if child == 0:
+            signal.alarm(60)
+            workspace.Blobs()
+            workspace.FeedBlob("blob_0", np.ones(1, np.float32))
+            workspace.RunOperatorOnce(("AtomicIter", ["mutex", "iter"], ["iter"]))
+            workspace.FeedBlob("new", np.ones(1, np.float32))
+            workspace.RunOperatorOnce(("EnqueueBlobs", ["queue", "new"], ["new"]))
+            workspace.RunOperatorOnce(("DequeueBlobs", ["queue"], ["new"]))
+            workspace.RunOperatorOnce(("CloseBlobsQueue", ["queue"], []))
+            workspace.ResetWorkspace()
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+    stop = True
+    workspace.RunOperatorOnce(("CloseBlobsQueue", ["queue"], []))
+    for thread in threads:
+        thread.join()
+    print("done")
+    """
+    assert ends(code) == "done\n"
+
+
+def test_a_process_ends_while_a_plan_of_its_own_runs():
+    """A background plan that nobody cancels, on NumPy bodies, and kept until the very end."""
+    code = """
+    from caffe2 import _native
+    from caffe2.runtime import workspace as runtime
+
+    net = build("endless", "dag", 20, body=True)
+    plan = core.Plan("plan")
+    plan.AddStep(core.execution_step("step", net, num_iter=10**9))
+    sys.kept = _native.BackgroundPlan(
+        runtime.current(), plan.Proto().SerializeToString(), [])
+    time.sleep(0.2)
+    print("ends", sys.kept.is_done())
+    """
+    assert ends(code) == "ends False\n"
+
+
+def test_an_operator_that_waits_for_long_is_reported():
+    code = """
+    import logging
+    from caffe2.runtime.engine import report_stalls
+
+    reports = []
+    told = threading.Event()
+
+    class Keep(logging.Handler):
+        def emit(self, record):
+            reports.append(record.getMessage())
+            told.set()
+
+    logging.getLogger("caffe2").addHandler(Keep())
+    workspace.RunOperatorOnce(("CreateBlobsQueue", [], ["queue"], {"capacity": 2}))
+    report_stalls(0.05)
+    net = core.Net("stalled")
+    net.DequeueBlobs(["queue"], ["record"])
+    thread = threading.Thread(target=workspace.RunNetOnce, args=(net,))
+    thread.start()
+    told.wait()
+    workspace.FeedBlob("new", np.ones(1, np.float32))
+    workspace.RunOperatorOnce(("EnqueueBlobs", ["queue", "new"], ["new"]))
+    thread.join()
+    print(*reports)
+    try:
+        report_stalls(-1)
+    except ValueError as error:
+        print(error)
+    """
+    assert ends(code) == (
+        "Operator 0 (DequeueBlobs) waits for a record of queue 'queue' (0 of 2 records); "
+        "it has waited for a while\n"
+        "stalls cannot be reported after -1 seconds; 0 means never\n"
+    )

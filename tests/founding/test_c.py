@@ -9,7 +9,7 @@ import pytest
 
 from caffe2 import _native
 from caffe2.proto import caffe2_pb2
-from caffe2.python import core
+from caffe2.python import core, workspace
 from caffe2.runtime.engine import prepare_body
 
 
@@ -94,3 +94,103 @@ print(workspace.FetchBlob("y").tobytes().hex())
         wrong = run("Convolve:IM2COL")
         assert wrong.returncode == 1
         assert "CAFFE2_ENGINE in the environment: 'Convolve:IM2COL' names an" in wrong.stderr
+
+
+class TestC1:
+    """Operator and kernel are separate; kernels are found by type, device, data type and engine."""
+
+    def test_what_is_registered(self):
+        assert _native.registered_kernels("Relu").split(", ")[0] == "CPU"
+        assert _native.registered_kernels("Nope") == "none"
+
+    def test_a_type_without_a_kernel_says_what_is_allowed(self):
+        engine = _native.Engine(threads=1)
+        with pytest.raises(_native.EngineError, match="has type int64; allowed: float"):
+            run_on(engine, net_with("Sigmoid"), np.zeros(2, np.int64))
+
+
+class TestC3:
+    """What has no kernel for its device runs on the CPU."""
+
+    def test_the_cpu_stands_in(self):
+        gpu = core.DeviceOption(caffe2_pb2.CUDA, 1)
+        engine = _native.Engine(threads=1)
+        x = np.array([-1, 2], np.float32)
+        found = run_on(engine, net_with("Relu", device_option=gpu), x)
+        np.testing.assert_array_equal(found, [0, 2])
+
+
+@pytest.fixture
+def blobs():
+    workspace.ResetWorkspace()
+    random = np.random.default_rng(0)
+
+    def feed(name, *shape):
+        workspace.FeedBlob(name, random.standard_normal(shape).astype(np.float32))
+
+    return feed
+
+
+def all_of(net, *wanted):
+    """The blobs that a net computes by its kernels and by NumPy bodies."""
+    results = []
+    for engine in ("", "REFERENCE"):
+        for op in net.Proto().op:
+            op.engine = engine
+        workspace.RunNetOnce(net)
+        results.append([workspace.FetchBlob(blob) for blob in wanted])
+    return zip(*results, strict=True)
+
+
+class TestC7:
+    """Grouped, depthwise and dilated convolution, forward and backward."""
+
+    @pytest.mark.parametrize(
+        ("channels", "filters", "arguments"),
+        [
+            (4, 6, {"group": 2}),
+            (4, 4, {"group": 4, "pad": 1}),
+            (3, 2, {"dilation": 2, "pad": 2}),
+            (3, 2, {"stride": 2, "pad": 1}),
+        ],
+    )
+    @pytest.mark.parametrize("order", ["NCHW", "NHWC"])
+    def test_against_the_definition(self, blobs, channels, filters, arguments, order):
+        group = arguments.get("group", 1)
+        if order == "NHWC" and group > 1:
+            pytest.skip("the original has no groups in NHWC")
+        image, kernel = (2, channels, 9, 9), (filters, channels // group, 3, 3)
+        if order == "NHWC":
+            image, kernel = (2, 9, 9, channels), (filters, 3, 3, channels)
+        blobs("x", *image)
+        blobs("w", *kernel)
+        blobs("b", filters)
+        net = core.Net("conv")
+        net.Conv(["x", "w", "b"], "y", kernel=3, order=order, **arguments)
+        grads = net.AddGradientOperators(["y"])
+        # Sums of at most 2 * 9 * 9 * 4 products of numbers of about 1, in another order.
+        for found, expected in all_of(net, "y", grads["x"], grads["w"], grads["b"]):
+            np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
+class TestC8:
+    """Pooling, forward and backward."""
+
+    @pytest.mark.parametrize(
+        ("op_type", "arguments"),
+        [
+            ("MaxPool", {"kernel": 2, "stride": 2}),
+            ("MaxPool", {"kernel": 3, "stride": 2, "pad": 1}),
+            ("AveragePool", {"kernel": 3, "stride": 2, "pad": 1}),
+            ("AveragePool", {"kernel": 3, "stride": 2, "pad": 1, "count_include_pad": 1}),
+            ("AveragePool", {"global_pooling": 1}),
+            ("MaxPool", {"global_pooling": 1}),
+        ],
+    )
+    def test_against_the_definition(self, blobs, op_type, arguments):
+        blobs("x", 2, 3, 7, 8)
+        net = core.Net("pool")
+        getattr(net, op_type)("x", "y", **arguments)
+        grads = net.AddGradientOperators(["y"])
+        for found, expected in all_of(net, "y", grads["x"]):
+            np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)

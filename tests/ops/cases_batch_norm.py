@@ -181,6 +181,6 @@ CASES = [*SPATIAL_BN, *STATISTICS, *DROPOUT]
 
 # The original ran them so when asked; without is_test its schema was not met.
 MORE_IN_PLACE = {
-    "SpatialBN": "Y in the blob of X, with is_test=1",
+    "SpatialBN": "Y in the blob of X, saved moments in those of the sums",
     "Dropout": "Y in the blob of X, with is_test=1",
 }

@@ -231,6 +231,7 @@ POOLING = [
     *both_pools("3x3", ("N", 3, 7, 8), kernel=3, stride=2, pad=1),
     *both_pools("overlap", ("N", 2, 5, 6), kernels=[2, 3], strides=[2, 1], pads=[1, 0, 0, 2]),
     *both_pools("global", ("N", 3, 4, 5), global_pooling=1, bad=[Bad("pad", args={"pad": 1})]),
+    *pool("AveragePool", "kernel 0", ("N", 3, 4, 5), global_pooling=1, kernel=0),
     *both_pools("caffe", ("N", 2, 7, 6), kernel=2, stride=2, legacy_pad=3),
     *both_pools("same", ("N", 2, 7, 6), kernel=2, stride=2, legacy_pad=2),
     *both_pools("NHWC", ("N", 5, 6, 3), kernel=2, order="NHWC"),
@@ -240,6 +241,7 @@ POOLING = [
 ]
 POOLING[0].bad += (
     Bad("no kernel", args={"kernels": [2]}),
+    Bad("a kernel of 0", args={"kernel": 0}),
     Bad("pads as large as the kernel", args={"pad": 2}),
     Bad("a window beyond the data", {"X": np.ones((1, 1, 5, 5), F4)},
         {"kernel": 1, "stride": 3, "legacy_pad": 3}),

@@ -1,0 +1,236 @@
+"""Writing plans as programs: operators one after the other, loops and branches as `with` blocks.
+
+with NetBuilder() as builder:
+    total = ops.Const(0)
+    with ops.loop(10) as loop:
+        ops.Add([total, loop.iter()], [total])
+workspace.RunPlan(builder.step())
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from caffe2.graph.blob import BlobReference
+from caffe2.graph.datatype import DataType
+from caffe2.graph.errors import UsageError
+from caffe2.graph.net import Net
+from caffe2.plans.context import Managed
+from caffe2.plans.step import ExecutionStep, execution_step
+from caffe2.plans.task_setup import Reporter, SetupNets, TaskKeys
+
+
+class NetBuilder(Managed):
+    """Nets and steps that run in order; a `with` block in which `ops` appends to it.
+
+    A block may end early: `ops.stop_if(blob)` leaves it when the blob is true.
+    """
+
+    def __init__(self, name: str | None = None) -> None:
+        self.name = name or "builder"
+        self._children: list[Any] = []
+        self._stop_blob: BlobReference | None = None
+        self._frozen = False
+        self._repeats = False
+
+    def __str__(self) -> str:
+        return self.name
+
+    def add(self, child: Any) -> Any:
+        """Appends a net, a step or a builder, and gives it.  UsageError behind the end."""
+        if self._frozen:
+            raise UsageError(f"the block '{self}' has ended: nothing can be added to it")
+        self._children.append(child)
+        return child
+
+    def current_net(self, name: str | None = None) -> Net:
+        """The net that operators go to: the last one, unless it has another name."""
+        last = self._children[-1] if self._children else None
+        if isinstance(last, Net) and not self._frozen and name is None:
+            return last
+        return self.add(Net(name or self.name))  # type: ignore[no-any-return]
+
+    def stop_blob(self) -> BlobReference:
+        """The blob that ends the block when it is true."""
+        if self._stop_blob is None:
+            net = Net(f"{self.name}_stop_init")
+            self._stop_blob = net.ConstantFill([], shape=[], value=False, dtype=DataType.BOOL)
+            self._children.insert(0, net)
+        return self._stop_blob
+
+    def stop_if(self, blob: Any) -> None:
+        """Leaves the block here when a blob of one bool is true."""
+        stop = self.stop_blob()
+        self.current_net().Copy([blob], [stop])
+        self.add(Net(f"{self.name}_after_stop"))
+
+    def freeze(self) -> None:
+        self._frozen = True
+
+    def get(self) -> list[Any]:
+        """The nets, steps and builders, in order."""
+        return list(self._children)
+
+    def __exit__(self, *exc_info: Any) -> None:
+        super().__exit__(*exc_info)
+        if exc_info[0] is None:
+            self.freeze()
+
+    def step(self) -> ExecutionStep:
+        """What runs all of it."""
+        parts = [c.step() if isinstance(c, NetBuilder) else c for c in self._children]
+        return execution_step(
+            self.name,
+            [
+                part if isinstance(part, ExecutionStep) else execution_step("nets", part)
+                for part in parts
+            ],
+            should_stop_blob=self._stop_blob,
+            only_once=True if self._stop_blob is not None and not self._repeats else None,
+        )
+
+
+class Loop(NetBuilder):
+    """A block that runs again and again: `iters` times (a number or a blob), or until it is left.
+
+    Each run begins with the count of the runs before it, `iter()`.
+    """
+
+    def __init__(self, iters: Any = None, name: str | None = None) -> None:
+        super().__init__(name or "loop")
+        self._repeats = True
+        self._before = Net(f"{self.name}_init")
+        self._stop_blob = self._before.ConstantFill([], shape=[], value=False, dtype=DataType.BOOL)
+        self._counter = self._before.CreateCounter([], init_count=0)
+        check = self.add(Net(f"{self.name}_iter"))
+        self._iter = check.CountUp([self._counter])
+        if iters is not None:
+            if not isinstance(iters, BlobReference):
+                iters = self._before.Const(iters, dtype="int64")
+            check.GE([self._iter, iters], [self._stop_blob])
+        self.add(Net(self.name))
+
+    def iter(self) -> BlobReference:
+        """int64, shape (1,): how many runs of the block were before this one."""
+        return self._iter  # type: ignore[no-any-return]
+
+    def step(self) -> ExecutionStep:
+        before = execution_step(f"{self.name}_init", self._before)
+        return execution_step(f"{self.name}_loop", [before, super().step()])
+
+
+class Branch(NetBuilder):
+    """A block that runs if a condition is true; `Elif` and `Else` give those that follow it."""
+
+    def __init__(self, condition: Any, undecided: BlobReference | None, name: str) -> None:
+        super().__init__(name)
+        self._before = Net(f"{name}_condition")
+        if undecided is None:
+            taken = condition
+        elif condition is None:
+            taken = undecided
+        else:
+            taken = self._before.And([undecided, condition])
+        self._stop_blob = self._before.Not(taken)
+        # What those behind it begin with: nobody before was true.
+        self._undecided = (
+            self._before.Copy(self._stop_blob)
+            if undecided is None
+            else self._before.And([undecided, self._stop_blob])
+        )
+        self._parent = NetBuilder.current()
+        self.add(Net(f"{name}_check"))  # the stop blob is looked at after it
+        self.add(Net(name))
+
+    def step(self) -> ExecutionStep:
+        before = execution_step(f"{self.name}_condition", self._before)
+        return execution_step(f"{self.name}_if", [before, super().step()])
+
+    def Elif(self, cond: Any, name: str | None = None) -> Branch:
+        """A block that runs if none before did and its condition is true."""
+        return self._next(cond, name or "elif")
+
+    def Else(self, name: str | None = None) -> Branch:
+        """A block that runs if none before did."""
+        return self._next(None, name or "else")
+
+    def _next(self, condition: Any, name: str) -> Branch:
+        assert self._parent is not None
+        return self._parent.add(Branch(condition, self._undecided, name))  # type: ignore[no-any-return]
+
+
+class Operations:
+    """What appends to the current NetBuilder: operators by their names, and blocks."""
+
+    def net(self, net: Any = None, name: str | None = None) -> Net:
+        """The current net, or a given one, which is appended."""
+        builder = _builder()
+        return builder.current_net(name) if net is None else builder.add(net)
+
+    def __getattr__(self, op_type: str) -> Callable[..., Any]:
+        if op_type.startswith("__"):
+            raise AttributeError(op_type)
+        return getattr(self.net(), op_type)  # type: ignore[no-any-return]
+
+    def stop(self) -> None:
+        """Leaves the block here."""
+        self.stop_if(self.Const(True))
+
+    def stop_if(self, blob: Any) -> None:
+        """Leaves the block here when a blob of one bool is true."""
+        _builder().stop_if(blob)
+
+    def loop(self, iters: Any = None, name: str | None = None) -> Loop:
+        """A block that runs again and again; see Loop."""
+        return _builder().add(Loop(iters, name))  # type: ignore[no-any-return]
+
+    def If(self, cond: Any, name: str | None = None) -> Branch:
+        """A block that runs if a blob of one bool is true; see Branch."""
+        return _builder().add(Branch(cond, None, name or "if"))  # type: ignore[no-any-return]
+
+    def task_init(self) -> Any:
+        """A block that runs once before all instances of the task."""
+        return self._setup(TaskKeys.TASK_SETUP, before=True)
+
+    def task_exit(self) -> Any:
+        """A block that runs once after all instances of the task."""
+        return self._setup(TaskKeys.TASK_SETUP, before=False)
+
+    def task_instance_init(self) -> Any:
+        """A block that runs before each instance of the task."""
+        return self._setup(TaskKeys.TASK_INSTANCE_SETUP, before=True)
+
+    def task_instance_exit(self) -> Any:
+        """A block that runs after each instance of the task."""
+        return self._setup(TaskKeys.TASK_INSTANCE_SETUP, before=False)
+
+    local_init, local_exit = task_instance_init, task_instance_exit
+
+    @contextmanager
+    def _setup(self, key: str, before: bool) -> Iterator[NetBuilder]:
+        owner = self.net()
+        with NetBuilder(key.lower()) as block:
+            yield block
+        nets = [block.step()]
+        owner.add_attribute(key, SetupNets(nets, None) if before else SetupNets(None, nets))
+
+    @contextmanager
+    def task_reporter(
+        self, interval_ms: int = 1000, name: str | None = None
+    ) -> Iterator[NetBuilder]:
+        """A block that runs every `interval_ms` milliseconds while the task runs."""
+        owner = self.net()
+        with NetBuilder(name or "report") as block:
+            yield block
+        owner.add_attribute(TaskKeys.REPORT_STEP, Reporter(block.step(), interval_ms))
+
+
+def _builder() -> NetBuilder:
+    builder = NetBuilder.current()
+    assert builder is not None  # it is required
+    return builder
+
+
+ops = Operations()

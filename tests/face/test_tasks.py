@@ -1,0 +1,78 @@
+"""Plans written as programs (`net_builder`), tasks and sessions."""
+
+import numpy as np
+import pytest
+
+from caffe2.graph.errors import UsageError
+from caffe2.python import core, workspace
+from caffe2.python.net_builder import NetBuilder, ops
+from caffe2.python.session import LocalSession
+from caffe2.python.task import Node, Task, TaskGroup, final_output
+
+
+def run(*outputs, builder):
+    workspace.ResetWorkspace()
+    workspace.RunPlan(builder.step())
+    return [workspace.FetchBlob(output).item() for output in outputs]
+
+
+def test_loops_and_branches():
+    with NetBuilder("main") as builder:
+        total, large, small, rest = (ops.Const(0, dtype="int64") for _ in range(4))
+        with ops.loop(10) as loop:
+            ops.Add([total, loop.iter()], [total])
+            with ops.If(ops.GE([loop.iter(), ops.Const(8, dtype="int64")])) as branch:
+                ops.Add([large, loop.iter()], [large])
+            with branch.Elif(ops.GE([loop.iter(), ops.Const(5, dtype="int64")])) as branch:
+                ops.Add([small, loop.iter()], [small])
+            with branch.Else():
+                ops.Add([rest, loop.iter()], [rest])
+    expected = [sum(range(10)), 8 + 9, 5 + 6 + 7, 1 + 2 + 3 + 4]
+    assert run(total, large, small, rest, builder=builder) == expected
+
+
+def test_loops_whose_number_is_a_blob_and_stops():
+    with NetBuilder("main") as builder:
+        count, one, three = (ops.Const(n, dtype="int64") for n in (0, 1, 3))
+        with ops.loop(three):
+            ops.Add([count, one], [count])
+        after = ops.Const(0, dtype="int64")
+        with ops.loop() as endless:
+            ops.stop_if(ops.GE([endless.iter(), three]))
+            ops.Add([after, one], [after])
+        last = ops.Copy(after)
+        ops.stop()
+        ops.Add([last, one], [last])
+    assert run(count, after, last, builder=builder) == [3, 3, 3]
+    with pytest.raises(UsageError, match="the block 'main' has ended"):
+        builder.add(core.Net("late"))
+
+
+def test_tasks_with_what_runs_around_them():
+    workspace.ResetWorkspace()
+    with TaskGroup() as group, Node("local"):
+        with Task(name="sums"):
+            with ops.task_init():
+                one = ops.Const(1, dtype="int64")
+            two = ops.Add([one, one])
+            with ops.task_init():
+                three = ops.Const(3, dtype="int64")
+            total = ops.Add([two, three])
+            with ops.task_exit():
+                seven = ops.Add([total, one])
+            ops.Add([total, one], [total])
+            o7, o6 = final_output(seven), final_output(total)
+        with Task(num_instances=2):
+            with ops.task_init():
+                shared = ops.Const(5, dtype="int64")
+            with ops.task_instance_init():
+                local = ops.Const(2, dtype="int64")
+            ops.Add([local, shared])
+    assert group.num_registered_tasks() == 2 and group.used_nodes() == ["local"]
+    with LocalSession() as session:
+        session.run(group)
+    assert (o6.fetch(), o7.fetch()) == (6, 7)
+    assert workspace.HasBlob(shared) and not workspace.HasBlob(local)
+    with pytest.raises(UsageError, match="the session is closed"):
+        session.run(group)
+    np.testing.assert_array_equal(session.fetch_output(total), 6)
