@@ -184,5 +184,5 @@ class IsMemberOf:
         if X.dtype.kind == "O":
             known = {value.encode("utf-8", "surrogateescape") for value in op.args.value}
         else:
-            known = {X.dtype.type(value).item() for value in op.args.value}
+            known = {bool(value) if X.dtype == _TRUTH else value for value in op.args.value}
         return np.array([x in known for x in X.reshape(-1).tolist()], bool).reshape(X.shape)

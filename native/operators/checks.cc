@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "core/registry.h"
@@ -150,11 +151,13 @@ class IsMemberOfOperator : public Operator {
           found[i] = std::binary_search(texts_.begin(), texts_.end(), values[i]);
         }
       } else {
-        std::vector<T> known;
-        for (const int64_t value : integers_) known.push_back(static_cast<T>(value));
+        std::vector<int64_t> known = integers_;
+        if (std::is_same_v<T, bool>) {
+          for (int64_t& value : known) value = value != 0;
+        }
         std::sort(known.begin(), known.end());
         for (int64_t i = 0; i < x.size(); i++) {
-          found[i] = std::binary_search(known.begin(), known.end(), values[i]);
+          found[i] = std::binary_search(known.begin(), known.end(), int64_t{values[i]});
         }
       }
     });

@@ -133,6 +133,8 @@ CHECKS = [
     ),
     Case("IsMemberOf", title="strings", args={"value": ["", "a longer text, on the heap"]},
          X=TEXTS, bad=[Bad("numbers", args={"value": [1]})]),
+    Case("IsMemberOf", title="beyond int32", args={"value": [2**32 + 1]},
+         X=integers(any_shape, low=0, high=2, dtype="i4")),
     Case("IsMemberOf", title="nothing", args={"dtype": 10}, X=integers(any_shape)),
 ]  # fmt: skip
 
