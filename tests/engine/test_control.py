@@ -147,12 +147,8 @@ def test_do_writes_through_and_reuses_its_workspace_when_told_to(reuse, runs):
     workspace.FeedBlob("n", np.int64([0]))
     inner = net_of(scale("a", "a", 2), op("Iter", [], ["runs"]), op("Copy", ["runs"], ["count"]))
     outer = core.Net("outer")
-    outer.Proto().op.extend(
-        [
-            op("CreateScope", [], ["scope"]),
-            do(inner, {"a": 0, "count": 1}, ["x"], ["n"], reuse_workspace=reuse),
-        ]
-    )
+    outer.Proto().op.append(do(inner, {"a": 0, "count": 1}, ["x"], ["n"], reuse_workspace=reuse))
+    workspace.RunOperatorOnce(op("CreateScope", [], ["scope"]))
     workspace.CreateNet(outer)
     workspace.RunNet(outer, 3)
     np.testing.assert_array_equal(workspace.FetchBlob("x"), [8])

@@ -42,7 +42,7 @@ def test_a_net_that_is_right_has_no_problems():
         (("Relu", "x x", "y"), "has 2 inputs (x, x); allowed are 1 (X)"),
         (("Softmax", "x", "y z"), "has 2 outputs (y, z); allowed are 1"),
         (("Softmax", "x", "x"), "Y ('x') cannot overwrite input X; allowed in place"),
-        (("MaxPool", "x", "y", {"kernel": 0}), "argument 'kernel' is 0; allowed is 1 <= kernel"),
+        (("MaxPool", "x", "y", {"stride": 0}), "argument 'stride' is 0; allowed is 1 <= stride"),
         (("MaxPool", "x", "y", {"kernel": "big"}), "argument 'kernel' holds no Int"),
         (("SoftmaxWithLoss", "x x", "y y"), "outputs 0 and 1 are the same blob 'y'"),
         (("Relu", "xx", "y"), "input 0 'xx' is neither an external input nor written by an "
