@@ -71,11 +71,11 @@ class FCOperator : public FullyConnected {
   }
 
  private:
-  // W in the kernel's order, or null where W as it is serves as well: for a few rows, which are
-  // bound by memory, and for weights not seen before, which training may change before the next
-  // run.
+  // W in the kernel's order, or null where W as it is serves as well: for vectors and a few rows,
+  // and for weights not seen before, which training may change before the next run. Both ways add
+  // in the same order, so that runs agree bit for bit.
   const float* packed_weights(const kernels::Gemm& g) {
-    if (g.m <= 3 || g.n == 0 || g.k == 0) return nullptr;
+    if (g.m <= 3 || g.n <= 1 || g.k == 0) return nullptr;
     const Tensor& w = input(1);
     const uint64_t version = w.storage()->version();
     if (source_.lock() != w.storage() || version != version_ || g.n != n_ || g.k != k_) {

@@ -106,16 +106,17 @@ def test_engine_of_conv_gradient():
 
 
 @pytest.mark.parametrize("rows", [1, 3, 4, 17])
-def test_weights_of_fc_are_packed_anew_when_written(rows):
+@pytest.mark.parametrize("units", [1, 33])
+def test_weights_of_fc_are_packed_anew_when_written(rows, units):
     random = np.random.default_rng(7)
     x = random.uniform(-1, 1, (rows, 600)).astype(np.float32)
     workspace.FeedBlob("x", x)
-    workspace.FeedBlob("b", np.ones(33, np.float32))
+    workspace.FeedBlob("b", np.ones(units, np.float32))
     net = core.Net("fc")
     net.FC(["x", "w", "b"], "y")
     first = True
     for seed in (1, 2):
-        w = np.random.default_rng(seed).uniform(-1, 1, (33, 600)).astype(np.float32)
+        w = np.random.default_rng(seed).uniform(-1, 1, (units, 600)).astype(np.float32)
         workspace.FeedBlob("w", w)
         if first:
             workspace.CreateNet(net)
