@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from caffe2.graph.blob import BlobReference
 from caffe2.graph.device import InferOpBlobDevices, IsGPUDeviceType, device_option_equal
 from caffe2.graph.errors import UsageError
+from caffe2.graph.operator import CreateOperator
 from caffe2.proto import caffe2_pb2
 
 if TYPE_CHECKING:
@@ -56,8 +57,9 @@ def copy_func_between_devices(src: Device, dst: Device) -> Any:
         raise UsageError(f"there is no copy from {_suffix(src)} to {_suffix(dst)}")
     device = src if from_gpu and not to_gpu else dst
 
-    def append(net: Net, *args: Any, **kwargs: Any) -> Any:
-        return net.__getattr__(op_type)(*args, device_option=device, **kwargs)
+    def append(net: Net, inputs: Any, outputs: Any, **kwargs: Any) -> None:
+        op = CreateOperator(op_type, inputs, outputs, device_option=device, **kwargs)
+        net.extend_ops([op])
 
     return append
 

@@ -1,5 +1,6 @@
 // FC: Y = X W^T + b, its gradient, and MatMul.
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "core/operator.h"
@@ -60,9 +61,42 @@ class FCOperator : public FullyConnected {
     g.relu = fused_relu();
     Tensor& y = output(0, shape, DataType::kFloat);
     void* buffer = scratch(kernels().gemm_scratch_bytes(g, parallel().threads));
-    kernels().gemm(g, x.data<float>(), w.data<float>(), y.mutable_data<float>(), buffer,
-                   parallel());
+    if (const float* packed = packed_weights(g)) {
+      kernels().gemm_packed(g, x.data<float>(), packed, y.mutable_data<float>(), buffer,
+                            parallel());
+    } else {
+      kernels().gemm(g, x.data<float>(), w.data<float>(), y.mutable_data<float>(), buffer,
+                     parallel());
+    }
   }
+
+ private:
+  // W in the kernel's order, or null where W as it is serves as well: for vectors and a few rows,
+  // and for weights not seen before, which training may change before the next run. Both ways add
+  // in the same order, so that runs agree bit for bit.
+  const float* packed_weights(const kernels::Gemm& g) {
+    if (g.m <= 3 || g.n <= 1 || g.k == 0) return nullptr;
+    const Tensor& w = input(1);
+    const uint64_t version = w.storage()->version();
+    if (source_.lock() != w.storage() || version != version_ || g.n != n_ || g.k != k_) {
+      packed_.reset();
+      source_ = w.storage();
+      version_ = version;
+      n_ = g.n, k_ = g.k;
+      return nullptr;
+    }
+    if (!packed_) {
+      packed_ =
+          std::make_unique<Storage>(engine().allocator(), kernels().gemm_packed_bytes(g.n, g.k));
+      kernels().gemm_pack(g, w.data<float>(), static_cast<float*>(packed_->data()), parallel());
+    }
+    return static_cast<const float*>(packed_->data());
+  }
+
+  std::unique_ptr<Storage> packed_;
+  std::weak_ptr<Storage> source_;
+  uint64_t version_ = 0;
+  int64_t n_ = 0, k_ = 0;
 };
 
 // Inputs X, W, dY; outputs dW, db and, where wanted, dX.

@@ -8,6 +8,7 @@ import pytest
 INF, NAN = math.inf, math.nan
 F4, F8, I4, I8 = np.float32, np.float64, np.int32, np.int64
 X23 = F4([[-2, -1, 0], [1, 2, 3]])
+LOGITS, TARGETS = F4([[1, -2, 0], [100, -100, 3]]), F4([[1, 0, 1], [0, 1, 0.5]])
 LOWEST = np.finfo(F4).min
 
 # (type, inputs, arguments, outputs)
@@ -47,6 +48,39 @@ VALUES = [
     ("ReduceTailSum", [np.arange(8, dtype=F4).reshape(2, 2, 2)], {}, [F4([6, 22])]),
     ("RowwiseMaxGradient", [F4([[[1, 1], [2, 3]]]), F4([[1, 3]]), F4([[1, 1]])], {},
      [F4([[[1, 1], [0, 1]]])]),
+    ("SumElements", [X23], {"average": 1}, [F4(0.5)]),
+    ("SumElements", [F4([])], {"average": 1}, [F4(0)]),
+    ("SumSqrElements", [X23], {}, [F4(19)]),
+    ("LpNorm", [X23], {}, [F4([19])]),
+    ("LpNorm", [X23], {"p": 1, "average": 1}, [F4([1.5])]),
+    ("LpNormGradient", [X23, F4([2])], {"p": 2}, [F4([[-8, -4, 0], [4, 8, 12]])]),
+    ("Normalize", [F4([[3, 4], [0, 0]])], {}, [F4([[0.6, 0.8], [0, 0]])]),
+    ("Normalize", [F4([1e-13, 0])], {}, [F4([0.1, 0])]),
+    ("NormalizeL1", [F4([-1, 1, 2])], {}, [F4([-0.25, 0.25, 0.5])]),
+    ("NormalizeGradient", [F4([[3, 4], [0, 0]]), F4([[1, 2], [1, 2]])], {},
+     [F4([[-0.064, 0.048], [1e12, 2e12]])]),
+    ("Moments", [X23], {"axes": [1], "keepdims": 0}, [F4([-1, 2]), F4([2 / 3, 2 / 3])]),
+    ("MomentsGradient", [F4([[1, 2, 3]]), F4([[1, 2, 3]]), X23, F4([[-0.5, 0.5, 1.5]])],
+     {"axes": [0]}, [F4([[-1, -2, -3], [2, 4, 6]])]),
+    ("BatchMatMul", [F4([1, 2]), F4([[1, 2], [3, 4]])], {"trans_b": 1}, [F4([5, 11])]),
+    ("BatchMatMul", [F4([1, 2]), F4([3, 4])], {}, [F4([11])]),
+    ("CrossEntropy", [F4([[0.2, 0.8], [0.5, 0.5], [0, 1]]), F4([[1, 0], [0.5, 0.5], [1, 0]])], {},
+     [F4([1.6094379, 0.6931472, 46.0517])]),
+    ("SigmoidCrossEntropyWithLogits", [LOGITS, TARGETS], {}, [F4([0.37777898, 67.18286])]),
+    ("SigmoidCrossEntropyWithLogits", [LOGITS, TARGETS], {"log_D_trick": 1},
+     [F4([-0.37350643, 33.333332])]),
+    ("SigmoidCrossEntropyWithLogits", [LOGITS, TARGETS], {"unjoined_lr_loss": 1},
+     [F4([-0.291024, 66.674767])]),
+    ("SigmoidCrossEntropyWithLogits", [F4(1), F4(0)], {}, [F4(1.3132616)]),
+    ("SigmoidCrossEntropyWithLogitsGradient", [F4([1, 2]), LOGITS, TARGETS], {"log_D_trick": 1},
+     [F4([[-0.08964714, 0.29359904, -1 / 6], [0, -2 / 3, 0]])]),
+    ("SigmoidCrossEntropyWithLogitsGradient", [F4([1, 2]), LOGITS, TARGETS],
+     {"unjoined_lr_loss": 1}, [F4([[-1 / 3, 0.03973431, -1 / 3], [2 / 3, -2 / 3, -0.01580863]])]),
+    ("WeightedSigmoidCrossEntropyWithLogits", [LOGITS, TARGETS, TARGETS + 1], {},
+     [F4([0.71324855, 100.77429])]),
+    ("DotProduct", [F4([1, 2]), F4([3, 4])], {}, [F4([3, 8])]),
+    ("SquaredL2Distance", [X23, 0 * X23], {}, [F4([2.5, 7])]),
+    ("CosineSimilarity", [np.ones((2, 0), F4)] * 2, {}, [F4([0, 0])]),
 ]  # fmt: skip
 
 
