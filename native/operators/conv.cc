@@ -133,13 +133,12 @@ class ConvOperator : public ConvBase {
     f.shape = s;
     f.relu = fused_relu();
     const bool may_be_blocked = prefers_blocked() || input(0).layout() == blocked;
-    f.algorithm =
-        algorithm(s, ConvPass::kForward,
-                  may_be_blocked ? kernels::Layout::kBlocked : kernels::Layout::kPlain);
+    f.algorithm = algorithm(s, ConvPass::kForward,
+                            may_be_blocked ? kernels::Layout::kBlocked : kernels::Layout::kPlain);
     const bool blocked_x = input(0).layout() == blocked &&
                            kernels().conv_x_layout(s, f.algorithm) == kernels::Layout::kBlocked;
-    const bool blocked_y = prefers_blocked() &&
-                           kernels().conv_y_layout(s, f.algorithm) == kernels::Layout::kBlocked;
+    const bool blocked_y =
+        prefers_blocked() && kernels().conv_y_layout(s, f.algorithm) == kernels::Layout::kBlocked;
     f.x_layout = blocked_x ? kernels::Layout::kBlocked : kernels::Layout::kPlain;
     f.y_layout = blocked_y ? kernels::Layout::kBlocked : kernels::Layout::kPlain;
     const Tensor& x = blocked_x ? input(0) : plain_input(0);
@@ -157,8 +156,7 @@ class ConvOperator : public ConvBase {
     void* work = scratch(
         kernels().conv_scratch_bytes(s, ConvPass::kForward, f.algorithm, parallel().threads));
     if (has_input(2)) f.bias = plain_input(2).data<float>();
-    const float* in = blocked_x ? x.stored()
-                                : channels_first(x.data<float>(), s.n, s.c, s.h * s.w);
+    const float* in = blocked_x ? x.stored() : channels_first(x.data<float>(), s.n, s.c, s.h * s.w);
     float* out = y.mutable_stored();
     kernels().conv_forward(f, in, packed, first ? first : out, work, parallel());
     if (first) to_channels_last(s.n, s.k, plane, first, out, parallel());
