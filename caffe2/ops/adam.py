@@ -49,8 +49,11 @@ def _correction(beta1: float, beta2: float, step: int) -> float:
     return math.sqrt(1 - beta2**step) / (1 - beta1**step)
 
 
-def _rectified(beta1: float, beta2: float, step: int) -> tuple[float, bool]:
-    """RAdam: the factor of the first moment, and whether it is divided by the second one's root."""
+def _factor(op: OpView, step: int) -> tuple[float, bool]:
+    """The factor of the first moment, and whether it is divided by the root of the second one."""
+    beta1, beta2 = numbers(op.args, "beta1", "beta2")
+    if not op.args.enableRAdam:
+        return _correction(beta1, beta2, step), True
     most = 2 / (1 - beta2) - 1
     length = most - 2 * step * beta2**step / (1 - beta2**step)
     if length < 5:
@@ -73,7 +76,7 @@ def _check_sparse(param: Spec, indices: Spec, grad: Spec, lr: Spec, iter: Spec) 
     "Adam",
     inputs="param moment_1 moment_2 grad lr iter",
     outputs="output_param output_moment_1 output_moment_2 output_grad?",
-    args=_ARGS,
+    args={**_ARGS, "enableRAdam": Bool(False)},
     types=_DENSE,
     inplace=[(0, 0), (1, 1), (2, 2)],
 )
@@ -85,6 +88,9 @@ class Adam:
     output_grad     = c * output_moment_1 / (sqrt(output_moment_2) + epsilon)
     output_param    = param + lr * output_grad
     with c = sqrt(1 - beta2^t) / (1 - beta1^t) and t = iter + 1
+
+    With enableRAdam=1, which the original has for SparseAdam only, output_grad is the step of RAdam
+    (Liu et al., "On the Variance of the Adaptive Learning Rate and Beyond", 2020).
 
     param, moment_1, moment_2, grad: floats with equally many elements.  lr: float with one element,
     negative to go down.  iter: int64 with one element, 0 at the first step.  The outputs have the
@@ -112,7 +118,8 @@ class Adam:
         p, m, v, g = (a.reshape(-1) for a in wide(param, moment_1, moment_2, grad))
         m = beta1 * m + (1 - beta1) * g
         v = beta2 * v + (1 - beta2) * g**2
-        step = _correction(beta1, beta2, step_number(iter)) * m / (np.sqrt(v) + epsilon)
+        factor, divided = _factor(op, step_number(iter))
+        step = factor * m / (np.sqrt(v) + epsilon if divided else 1)
         p = p + scalar(lr) * step
         return like(p, param), like(m, moment_1), like(v, moment_2), like(step, grad)
 
@@ -129,12 +136,9 @@ class Adam:
 class SparseAdam:
     """Adam for those rows of param that have a gradient; the moments of the others stay, too.
 
-    With enableRAdam=1 the step is that of RAdam (Liu et al., "On the Variance of the Adaptive
-    Learning Rate and Beyond", 2020).
-
     param, moment_1, moment_2: floats of one shape, changed in place.  indices: int32 or int64 of
     any shape, the rows; one that comes twice is updated twice, in order.  grad: float, a row for
-    each index.  lr, iter: as for Adam.  output_grad: as for Adam, in the shape of grad.
+    each index.  lr, iter, enableRAdam: as for Adam.  output_grad: as for Adam, in the shape of grad.
     """
 
     gradient = SHOULD_NOT_DO_GRADIENT
@@ -167,9 +171,7 @@ class SparseAdam:
         t, rate = step_number(iter), scalar(lr)
         p, m, v, steps = wide(param, moment_1, moment_2, grad)
         by_row = steps.reshape(indices.size, *param.shape[1:])
-        factor, divided = _correction(beta1, beta2, t), True
-        if op.args.enableRAdam:
-            factor, divided = _rectified(beta1, beta2, t)
+        factor, divided = _factor(op, t)
 
         def rule(place: int, row: int, g: Array) -> None:
             m[row] = beta1 * m[row] + (1 - beta1) * g

@@ -1,5 +1,5 @@
 # mypy: disable-error-code="misc, no-any-return"
-"""RMSProp, Adadelta, STORM: rules of optimizers."""
+"""RMSProp, Adadelta, STORM, Lion: rules of optimizers."""
 
 from __future__ import annotations
 
@@ -256,3 +256,45 @@ class SparseStorm:
 
         each_row(param, indices, grad, rule)
         return like(p, param), like(m, moment), like(np.float64(total), grad_sq_sum)
+
+
+@operator(
+    "LionUpdate",
+    inputs="param grad momentum lr?",
+    outputs="output_param output_momentum",
+    args={
+        "beta1": Float(0.9),
+        "beta2": Float(0.99),
+        "wd": Float(0.0),
+        "lr": Float(-1e-4),
+    },
+    types=dict.fromkeys(("param", "grad", "momentum", "lr"), FLOAT),
+    inplace=[(0, 0), (2, 1)],
+)
+class LionUpdate:
+    """One step of Lion (Chen et al., "Symbolic Discovery of Optimization Algorithms", 2023).
+
+    output_param    = param + lr * (sign(beta1 * momentum + (1 - beta1) * grad) + wd * param)
+    output_momentum = beta2 * momentum + (1 - beta2) * grad
+
+    param, grad, momentum: floats with equally many elements.  lr: float with one element, negative
+    to go down; the argument lr when it is left out.  The original has no such operator.
+    """
+
+    gradient = SHOULD_NOT_DO_GRADIENT
+
+    def shape(param: Spec, grad: Spec, momentum: Spec, lr: Spec | None) -> tuple[Spec, Spec]:
+        require_state("grad", grad, param=param, momentum=momentum)
+        if lr is not None:
+            require_single("lr", lr)
+        return param, momentum
+
+    def reference(
+        param: Array, grad: Array, momentum: Array, lr: Array | None, op: OpView
+    ) -> tuple[Array, Array]:
+        beta1, beta2, decay, rate = numbers(op.args, "beta1", "beta2", "wd", "lr")
+        if lr is not None:
+            rate = scalar(lr)
+        p, g, m = (a.reshape(-1) for a in wide(param, grad, momentum))
+        step = np.sign(beta1 * m + (1 - beta1) * g) + decay * p
+        return like(p + rate * step, param), like(beta2 * m + (1 - beta2) * g, momentum)

@@ -23,12 +23,6 @@ class AdamBase : public UpdateOperator {
     return std::sqrt(1 - std::pow(beta2_, t)) / (1 - std::pow(beta1_, t));
   }
 
-  kernels::Update rule(UpdateRule kind, float lr, double factor) const {
-    return {kind,
-            {lr, static_cast<float>(beta1_), static_cast<float>(beta2_), epsilon_,
-             static_cast<float>(factor)}};
-  }
-
   double step(int iter) const {
     return static_cast<double>(step_number(input(iter), describe_input(iter)));
   }
@@ -39,25 +33,24 @@ class AdamBase : public UpdateOperator {
 
 class AdamOperator : public AdamBase {
  public:
-  using AdamBase::AdamBase;
+  explicit AdamOperator(const OperatorContext& context)
+      : AdamBase(context),
+        rectified_(args().boolean("enableRAdam")),
+        sparse_(def().type == "SparseAdam") {}
 
  protected:
   void run() override {
-    const float lr = scalar_value(input(4), describe_input(4));
-    update(rule(UpdateRule::kAdam, lr, correction(step(5))), {0, 1, 2, 3},
-           {{0, 0}, {1, 1}, {2, 2}, {3, 3}});
+    const int lr = sparse_ ? 5 : 4;
+    const kernels::Update u = rule(scalar_value(input(lr), describe_input(lr)), step(lr + 1));
+    if (sparse_) {
+      update_rows(u, {0, 1, 2, 4}, 3, {{0, 0}, {1, 1}, {2, 2}, {3, 4}});
+    } else {
+      update(u, {0, 1, 2, 3}, {{0, 0}, {1, 1}, {2, 2}, {3, 3}});
+    }
   }
-};
 
-class SparseAdamOperator : public AdamBase {
- public:
-  explicit SparseAdamOperator(const OperatorContext& context)
-      : AdamBase(context), rectified_(args().boolean("enableRAdam")) {}
-
- protected:
-  void run() override {
-    const float lr = scalar_value(input(5), describe_input(5));
-    const double t = step(6);
+ private:
+  kernels::Update rule(float lr, double t) const {
     UpdateRule kind = UpdateRule::kAdam;
     double factor = correction(t);
     if (rectified_) {
@@ -71,11 +64,12 @@ class SparseAdamOperator : public AdamBase {
             std::sqrt((length - 4) * (length - 2) * most / ((most - 4) * (most - 2) * length));
       }
     }
-    update_rows(rule(kind, lr, factor), {0, 1, 2, 4}, 3, {{0, 0}, {1, 1}, {2, 2}, {3, 4}});
+    return {kind,
+            {lr, static_cast<float>(beta1_), static_cast<float>(beta2_), epsilon_,
+             static_cast<float>(factor)}};
   }
 
- private:
-  const bool rectified_;
+  const bool rectified_, sparse_;
 };
 
 class RowWiseSparseAdamOperator : public AdamBase {
@@ -180,7 +174,7 @@ class DecayAdagradOperator : public AdamBase {
 }  // namespace
 
 REGISTER_CPU_OPERATOR(Adam, AdamOperator)
-REGISTER_CPU_OPERATOR(SparseAdam, SparseAdamOperator)
+REGISTER_CPU_OPERATOR(SparseAdam, AdamOperator)
 REGISTER_CPU_OPERATOR(RowWiseSparseAdam, RowWiseSparseAdamOperator)
 REGISTER_CPU_OPERATOR(SmartDecaySparseAdam, SmartDecaySparseAdamOperator)
 REGISTER_CPU_OPERATOR(DecayAdagrad, DecayAdagradOperator)

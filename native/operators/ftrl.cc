@@ -61,7 +61,7 @@ class FtrlOperator : public FtrlBase {
     check_sums();
     require_same_size(describe_input(2), input(2), describe_input(0), input(0));
     const float rate = alpha(3);
-    float *w = changed(0, 0), *sums = changed(1, 1);
+    const auto [w, sums] = changed_together<2>();
     step(input(0).size(), rate, input(2).data<float>(), w, sums);
   }
 };
@@ -76,7 +76,7 @@ class SparseFtrlOperator : public FtrlBase {
     check_sums();
     const float rate = alpha(4);
     const float* g = input(3).data<float>();
-    float *w = changed(0, 0), *sums = changed(1, 1);
+    const auto [w, sums] = changed_together<2>();
     for (int64_t r = 0; r < rows.count; r++) {
       const int64_t at = rows.index[r] * rows.width;
       step(rows.width, rate, g + r * rows.width, w + at, sums + 2 * at);
@@ -96,7 +96,7 @@ class GFtrlOperator : public FtrlBase {
     require_same_shape(describe_input(2), input(2), describe_input(0), input(0));
     const float rate = alpha(3);
     const float* g = input(2).data<float>();
-    float *w = changed(0, 0), *sums = changed(1, 1);
+    const auto [w, sums] = changed_together<2>();
     const int64_t rows = shape[0], columns = shape.product(1, shape.rank());
     const double least = lambda1_ * std::sqrt(static_cast<double>(rows));
     for (int64_t j = 0; j < columns; j++) {

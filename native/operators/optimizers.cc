@@ -1,4 +1,4 @@
-// RMSProp, Adadelta, WNGrad, STORM.
+// RMSProp, Adadelta, WNGrad, STORM, Lion.
 #include <cmath>
 
 #include "core/registry.h"
@@ -131,8 +131,7 @@ class StormOperator : public SparseRowsOperator {
       require_same_size(describe_input(3), g, describe_input(0), w);
       require_same_size(describe_input(1), input(1), describe_input(0), w);
     }
-    float *new_w = changed(0, 0), *m = changed(1, 1);
-    Tensor& new_sum = output(2, input(2).shape(), DataType::kFloat);
+    const auto [new_w, m, new_sum] = changed_together<3>();
     const float* grad = g.data<float>();
     const double total = sum + kernels().dot(g.size(), grad, grad, parallel());
     const double rate = lr * std::pow(beta_ + total, -1.0 / 3);
@@ -143,12 +142,42 @@ class StormOperator : public SparseRowsOperator {
       kernels().axpby(rows.width, lost, grad + r * rows.width, 1 - lost, m + at_row, threads);
       kernels().axpby(rows.width, static_cast<float>(rate), m + at_row, 1, new_w + at_row, threads);
     }
-    *new_sum.mutable_data<float>() = static_cast<float>(total);
+    *new_sum = static_cast<float>(total);
   }
 
  private:
   const float momentum_, beta_;
   const bool sparse_;
+};
+
+class LionUpdateOperator : public Operator {
+ public:
+  explicit LionUpdateOperator(const OperatorContext& context)
+      : Operator(context),
+        beta1_(args().real("beta1")),
+        beta2_(args().real("beta2")),
+        decay_(args().real("wd")),
+        lr_(args().real("lr")) {}
+
+ protected:
+  void run() override {
+    const Tensor &w = input(0), &g = input(1), &m = input(2);
+    require_same_size(describe_input(1), g, describe_input(0), w);
+    require_same_size(describe_input(2), m, describe_input(1), g);
+    const float lr = has_input(3) ? scalar_value(input(3), describe_input(3)) : lr_;
+    const float *grad = g.data<float>(), *old_w = w.data<float>(), *old_m = m.data<float>();
+    float* new_w = output(0, w.shape(), DataType::kFloat).mutable_data<float>();
+    float* new_m = output(1, m.shape(), DataType::kFloat).mutable_data<float>();
+    for (int64_t i = 0; i < w.size(); i++) {
+      const float mixed = beta1_ * old_m[i] + (1 - beta1_) * grad[i];
+      const float sign = mixed > 0 ? 1 : mixed < 0 ? -1 : mixed;  // a NaN stays
+      new_w[i] = old_w[i] + lr * (sign + decay_ * old_w[i]);
+      new_m[i] = beta2_ * old_m[i] + (1 - beta2_) * grad[i];
+    }
+  }
+
+ private:
+  const float beta1_, beta2_, decay_, lr_;
 };
 
 }  // namespace
@@ -158,6 +187,7 @@ REGISTER_CPU_OPERATOR(Adadelta, AdadeltaOperator)
 REGISTER_CPU_OPERATOR(SparseAdadelta, AdadeltaOperator)
 REGISTER_CPU_OPERATOR(Wngrad, WngradOperator)
 REGISTER_CPU_OPERATOR(SparseWngrad, SparseWngradOperator)
+REGISTER_CPU_OPERATOR(LionUpdate, LionUpdateOperator)
 REGISTER_CPU_OPERATOR(Storm, StormOperator)
 REGISTER_CPU_OPERATOR(SparseStorm, StormOperator)
 

@@ -1,6 +1,8 @@
 // Operators that change the rows of a parameter for which there is a gradient.
 #pragma once
+#include <array>
 #include <cstdint>
+#include <string>
 
 #include "core/operator.h"
 #include "operators/shapes.h"
@@ -57,12 +59,29 @@ class SparseRowsOperator : public Operator {
                    describe_input(param), ", which has shape ", w.shape().text());
   }
 
-  // Output `o`, which is input `i` with a few changes.
+  // Output `o`, which is input `i` with a few changes, in place. Where that is not demanded, an
+  // output asked for later may fail after this one is written: see changed_together.
   template <class T = float>
   T* changed(int o, int i) {
     Tensor& out = output(o, input(i).shape(), input(i).type());
     out.copy_from(input(i));
     return out.mutable_data<T>();
+  }
+
+  // Outputs 0, 1, ..., of floats, which are inputs 0, 1, ... with changes.
+  template <size_t N>
+  std::array<float*, N> changed_together() {
+    std::array<Tensor*, N> tensors;
+    std::array<float*, N> values;
+    for (size_t i = 0; i < N; i++) {
+      const int k = static_cast<int>(i);
+      tensors[i] = &output(k, input(k).shape(), DataType::kFloat);
+    }
+    for (size_t i = 0; i < N; i++) {
+      tensors[i]->copy_from(input(static_cast<int>(i)));
+      values[i] = tensors[i]->mutable_data<float>();
+    }
+    return values;
   }
 };
 

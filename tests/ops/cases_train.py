@@ -21,12 +21,12 @@ def inputs(type):
     return names.names[: names.least]
 
 
-def dense(type, title="", args=None, outputs=None, iter=None, bad=(), **states):
+def dense(type, title="", args=None, outputs=None, iter=None, bad=(), tolerance=1e-5, **states):
     """A rule for one shape.  Parameters lie beyond what is added to them: one that cancels is
     rounding and no more."""
     known = {"param": state(4, 8), "grad": state(), "moment": state(0.5, 1),
              "moment_1": state(), "moment_2": state(0.5, 1), "lr": LR}  # fmt: skip
-    return Case(type, title=title, args=args, outputs=outputs, bad=bad, **{
+    return Case(type, title=title, args=args, outputs=outputs, bad=bad, tolerance=tolerance, **{
         name: states.get(name, known.get(name, exactly([2 if iter is None else iter], I8)))
         for name in inputs(type)})  # fmt: skip
 
@@ -59,6 +59,7 @@ def pairs():
         draw.rng.uniform(0.25, 1, (*draw.made["var"].shape, 2)), F4), late=True)  # fmt: skip
 
 
+HALF = 2.0**-10  # two units in the last place: rounding may go either way
 ONE = floats(1, low=1, high=2)
 FTRL = {"alpha": 0.5, "beta": 0.75, "lambda1": 0.25, "lambda2": 0.5}
 COMPOSITE = [
@@ -69,13 +70,18 @@ COMPOSITE = [
     Bad("what a later policy lacks", args={"sub_policy_1_policy": "poly"}),
 ]
 BETAS = {"beta1": 0.75, "beta2": 0.875, "epsilon": 0.125}
+ROWS = floats(3, "W")
 BY_ROW = floats(5, low=0.5, high=1)
 MISSED = exactly([0, 1, 2, 3, 0], I8)
+
+NOT_OF_THE_ORIGINAL = {"LionUpdate": "an optimizer that is younger"}
 
 CASES = [
     dense("Adam", "default", bad=[FEWER]),
     dense("Adam", "step", BETAS, outputs=4),
     dense("Adam", "first", iter=0, outputs=4),
+    dense("Adam", "RAdam warm-up", {**BETAS, "enableRAdam": 1}, outputs=4),
+    dense("Adam", "RAdam", {**BETAS, "enableRAdam": 1}, outputs=4, iter=20),
     dense("DecayAdagrad", "default", bad=[FEWER]),
     dense("DecayAdagrad", "decay", {**BETAS, "weight_decay": 0.25, "bias_correction_first": 0}),
     dense("Adagrad", "default"),
@@ -101,6 +107,25 @@ CASES = [
          dtype="i4"),
     rows("RowWiseSparseAdagrad", "counter", {"weight_decay": 0.25, "counter_halflife": 4},
          moment=BY_ROW, counter=exactly([1, 2, 3, 0, 5], F8)),
+    *(Case("YellowFin", title=f"{title} {step}", args={"curv_win_width": 4, **args}, param=state(4, 8),
+           moment=state(), lr=floats(1, low=0.25), mu=floats(1, low=0.25), curv_win=floats(4),
+           g_avg=floats(any_shape, low=-0.1, high=0.1), g2_avg=state(0.5, 1),
+           scalars_memory=floats(5, low=1e-4, high=1e-3), grad=state(0.25, 1), iter=exactly([step], I8),
+           mismatch={"scalars_memory": 0}, bad=[Bad("step 0", {"iter": I8([0])})])
+      for title, args in (("default", {}), ("plain", {"beta": 0.75, "zero_debias": 0}),
+                          ("nesterov", {"beta": 0.75, "nesterov": 1, "epsilon": 0.5}))
+      for step in (1, 2, 7)),
+    *(dense(f"{bits}MomentumSGDUpdate", title, args, **{
+        name: floats(any_shape, low=low, high=low + 4, dtype=dtype)
+        for name, low in (("grad", -2), ("moment", -2), ("param", 4))}, tolerance=tolerance)
+      for bits, dtype, tolerance in (("FP32", "f4", 1e-5), ("FP16", "f2", HALF))
+      for title, args in (("default", {}), ("decay", {"momentum": 0.5, "weight_decay": 0.25}),
+                          ("nesterov", {"momentum": 0.5, "nesterov": 1, "weight_decay": 0.25}))),
+    dense("LionUpdate", "default", momentum=state()),
+    dense("LionUpdate", "arguments", {"beta1": 0.75, "beta2": 0.5, "wd": 0.25, "lr": -0.125},
+          momentum=state()),
+    Case("LionUpdate", title="lr", args={"wd": 0.25}, param=state(4, 8), grad=state(),
+         momentum=state(), lr=LR),
     dense("Adadelta", "default", moment_delta=state(0.5, 1)),
     dense("Adadelta", "decay", {"decay": 0.75, "epsilon": 0.125}, moment_delta=state(0.5, 1)),
     rows("SparseAdadelta", "default"),
@@ -129,9 +154,9 @@ CASES = [
          dtype="i4", bad=[Bad("alpha twice", {"alpha": F4([1])})]),
     rows("SparseFtrl", "alpha", {"lambda1": 0.5}, var=floats(5, "W"),
          n_z=floats(5, "W", 2, low=0.25), alpha=exactly([0.25], F4)),
-    rows("SparseLpRegularizer", "default"),
-    rows("SparseLpRegularizer", "2", {"p": 2.0, "reg_lambda": 0.25}, dtype="i4"),
-    rows("SparseLpRegularizer", "1", {"p": 1.0, "reg_lambda": 0.25}, param=floats(5, "W"),
+    rows("SparseLpRegularizer", "default", grad=ROWS),
+    rows("SparseLpRegularizer", "2", {"p": 2.0, "reg_lambda": 0.25}, dtype="i4", grad=ROWS),
+    rows("SparseLpRegularizer", "1", {"p": 1.0, "reg_lambda": 0.25}, param=floats(5, "W"), grad=ROWS,
          bad=[Bad("p=1.5", args={"p": 1.5})]),
     Case("SparseLpRegularizer", title="without grad", args={"p": 1.0, "reg_lambda": 0.25},
          param=floats(5, "W"), indices=integers("K", low=0, high=4),
