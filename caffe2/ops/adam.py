@@ -44,7 +44,7 @@ _DENSE = {
 _SPARSE = {**_DENSE, "indices": INTS}
 
 
-def _correction(beta1: float, beta2: float, step: int) -> float:
+def correction(beta1: float, beta2: float, step: int) -> float:
     """What makes up for moments that began with 0."""
     return math.sqrt(1 - beta2**step) / (1 - beta1**step)
 
@@ -53,13 +53,13 @@ def _factor(op: OpView, step: int) -> tuple[float, bool]:
     """The factor of the first moment, and whether it is divided by the root of the second one."""
     beta1, beta2 = numbers(op.args, "beta1", "beta2")
     if not op.args.enableRAdam:
-        return _correction(beta1, beta2, step), True
+        return correction(beta1, beta2, step), True
     most = 2 / (1 - beta2) - 1
     length = most - 2 * step * beta2**step / (1 - beta2**step)
     if length < 5:
         return 1 / (1 - beta1**step), False
     ratio = (length - 4) * (length - 2) * most / ((most - 4) * (most - 2) * length)
-    return _correction(beta1, beta2, step) * math.sqrt(ratio), True
+    return correction(beta1, beta2, step) * math.sqrt(ratio), True
 
 
 def _check_dense(grad: Spec, lr: Spec, iter: Spec, **states: Spec) -> None:
@@ -138,7 +138,7 @@ class SparseAdam:
 
     param, moment_1, moment_2: floats of one shape, changed in place.  indices: int32 or int64 of
     any shape, the rows; one that comes twice is updated twice, in order.  grad: float, a row for
-    each index.  lr, iter, enableRAdam: as for Adam.  output_grad: as for Adam, in the shape of grad.
+    each index.  lr, iter, enableRAdam, output_grad: as for Adam; output_grad is shaped like grad.
     """
 
     gradient = SHOULD_NOT_DO_GRADIENT
@@ -225,7 +225,7 @@ class RowWiseSparseAdam:
         op: OpView,
     ) -> tuple[Array, ...]:
         beta1, beta2, epsilon = numbers(op.args, "beta1", "beta2", "epsilon")
-        factor, rate = _correction(beta1, beta2, step_number(iter)), scalar(lr)
+        factor, rate = correction(beta1, beta2, step_number(iter)), scalar(lr)
         p, m, v, steps = wide(param, moment_1, moment_2, grad)
         by_row, v = steps.reshape(indices.size, *param.shape[1:]), v.reshape(-1)
 

@@ -20,6 +20,13 @@ from caffe2.ops.shapes import require_same_shape, require_same_size, require_sin
 from caffe2.ops.updates import each_row, like, require_rows, wide
 
 
+def _next(iter: Array) -> Array:
+    count = int(iter.reshape(()))
+    if not 0 <= count < INT64_MAX:
+        raise OperatorError("iter", f"is {count}; allowed is 0 <= iter < {INT64_MAX}")
+    return iter + 1
+
+
 @operator(
     "Iter",
     inputs="iter?",
@@ -49,10 +56,32 @@ class Iter:
             raise OperatorError(
                 "", "counts in its output blob when there is no input; its NumPy body cannot"
             )
-        count = int(iter.reshape(()))
-        if not 0 <= count < INT64_MAX:
-            raise OperatorError("iter", f"is {count}; allowed is 0 <= iter < {INT64_MAX}")
-        return iter + 1
+        return _next(iter)
+
+
+@operator(
+    "AccumulateStats",
+    inputs="iter",
+    outputs="output",
+    types={"iter": INT64},
+    enforced_inplace=[(0, 0)],
+    kind="stateful",
+)
+class AccumulateStats:
+    """Iter by another name: the count of steps that the correction of Adam needs.  The original has
+    no such operator.
+
+    iter, output: one blob, int64 with one element, not negative.
+    """
+
+    gradient = NO_GRADIENT
+
+    def shape(iter: Spec) -> Spec:
+        require_single("iter", iter)
+        return iter
+
+    def reference(iter: Array) -> Array:
+        return _next(iter)
 
 
 @operator("CreateMutex", inputs="", outputs="mutex_ptr", kind="stateful")

@@ -220,9 +220,9 @@ class L0ApproxNorm(Regularizer):
 
 
 class GroupL1Norm(Regularizer):
-    """Adds reg_lambda * sum over groups of sqrt(size of the group) * |its weights| to the loss, where
-    a group is some columns next to each other (Yuan and Lin, "Model selection and estimation in
-    regression with grouped variables", 2006).
+    """Adds reg_lambda * sum over groups of sqrt(size of the group) * |its weights| to the loss,
+    where a group is some columns next to each other (Yuan and Lin, "Model selection and estimation
+    in regression with grouped variables", 2006).
 
     groups            how many columns each group has
     stabilizing_val   is added to the square of each norm

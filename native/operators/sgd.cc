@@ -136,6 +136,7 @@ class SparseMomentumSGDUpdateOperator : public SparseRowsOperator {
 
 REGISTER_CPU_OPERATOR(CreateMutex, CreateMutexOperator)
 REGISTER_CPU_OPERATOR(Iter, IterOperator)
+REGISTER_CPU_OPERATOR(AccumulateStats, IterOperator)
 REGISTER_CPU_OPERATOR(AtomicIter, AtomicIterOperator)
 REGISTER_CPU_OPERATOR(MomentumSGD, MomentumSGDOperator)
 REGISTER_CPU_OPERATOR(MomentumSGDUpdate, MomentumSGDOperator)

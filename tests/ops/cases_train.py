@@ -44,10 +44,11 @@ def rows(type, title="", args=None, outputs=None, bad=(), dtype="i8", width="W",
         "lr": LR,
         "iter": exactly([2], I8),
     }
-    wrong = [Bad("an index too large", {"indices": np.array([1, 5, 1], dtype)}),
-             Bad("a negative index", {"indices": np.array([1, -1, 1], dtype)}),
-             Bad("too few indices", {"indices": np.array([1, 3], dtype)}),
-             Bad("rows of another width", {"grad": np.ones((3, 100), F4)})]  # fmt: skip
+    index, value = ("grad_idx", "grad_value") if "grad_idx" in states else ("indices", "grad")
+    wrong = [Bad("an index too large", {index: np.array([1, 5, 1], dtype)}),
+             Bad("a negative index", {index: np.array([1, -1, 1], dtype)}),
+             Bad("too few indices", {index: np.array([1, 3], dtype)}),
+             Bad("rows of another width", {value: np.ones((3, 100), F4)})]  # fmt: skip
     made = {name: states.get(name, known.get(name)) for name in inputs(type)}
     made.update({name: maker for name, maker in states.items() if name not in made})
     return Case(type, title=title, args=args, outputs=outputs, bad=[*wrong, *bad], **made)
@@ -69,12 +70,27 @@ COMPOSITE = [
     Bad("one in the other", args={"sub_policy_0_policy": "composite"}),
     Bad("what a later policy lacks", args={"sub_policy_1_policy": "poly"}),
 ]
+
+
+def yellow_fin(title, args, step):
+    return Case("YellowFin", title=title, args={"curv_win_width": 4, **args}, param=state(4, 8),
+                moment=state(), lr=floats(1, low=0.25), mu=floats(1, low=0.25),
+                curv_win=floats(4), g_avg=floats(any_shape, low=-0.1, high=0.1),
+                g2_avg=state(0.5, 1), scalars_memory=floats(5, low=1e-4, high=1e-3),
+                grad=state(0.25, 1), iter=exactly([step], I8), mismatch={"scalars_memory": 0},
+                bad=[Bad("step 0", {"iter": I8([0])})])  # fmt: skip
+
+
 BETAS = {"beta1": 0.75, "beta2": 0.875, "epsilon": 0.125}
 ROWS = floats(3, "W")
 BY_ROW = floats(5, low=0.5, high=1)
 MISSED = exactly([0, 1, 2, 3, 0], I8)
 
-NOT_OF_THE_ORIGINAL = {"LionUpdate": "an optimizer that is younger"}
+NOT_OF_THE_ORIGINAL = dict.fromkeys(
+    ["AccumulateStats", "AdamFP16", "Fused8BitMomentum", "SparseMomentumSGD"],
+    "named by the founding documents",
+) | {"LionUpdate": "an optimizer that is younger"}
+CODES = integers("N", low=-127, high=127, dtype="i1")
 
 CASES = [
     dense("Adam", "default", bad=[FEWER]),
@@ -107,11 +123,7 @@ CASES = [
          dtype="i4"),
     rows("RowWiseSparseAdagrad", "counter", {"weight_decay": 0.25, "counter_halflife": 4},
          moment=BY_ROW, counter=exactly([1, 2, 3, 0, 5], F8)),
-    *(Case("YellowFin", title=f"{title} {step}", args={"curv_win_width": 4, **args}, param=state(4, 8),
-           moment=state(), lr=floats(1, low=0.25), mu=floats(1, low=0.25), curv_win=floats(4),
-           g_avg=floats(any_shape, low=-0.1, high=0.1), g2_avg=state(0.5, 1),
-           scalars_memory=floats(5, low=1e-4, high=1e-3), grad=state(0.25, 1), iter=exactly([step], I8),
-           mismatch={"scalars_memory": 0}, bad=[Bad("step 0", {"iter": I8([0])})])
+    *(yellow_fin(f"{title} {step}", args, step)
       for title, args in (("default", {}), ("plain", {"beta": 0.75, "zero_debias": 0}),
                           ("nesterov", {"beta": 0.75, "nesterov": 1, "epsilon": 0.5}))
       for step in (1, 2, 7)),
@@ -121,6 +133,20 @@ CASES = [
       for bits, dtype, tolerance in (("FP32", "f4", 1e-5), ("FP16", "f2", HALF))
       for title, args in (("default", {}), ("decay", {"momentum": 0.5, "weight_decay": 0.25}),
                           ("nesterov", {"momentum": 0.5, "nesterov": 1, "weight_decay": 0.25}))),
+    Case("AccumulateStats", iter=exactly([41], I8), bad=[FEWER]),
+    *(dense("AdamFP16", title, args, param=floats(any_shape, low=4, high=8, dtype="f2"),
+            grad=floats(any_shape, dtype="f2"), tolerance=HALF)
+      for title, args in (("default", {}), ("betas", BETAS))),
+    *(Case("Fused8BitMomentum", title=f"{title} {blocks}", args=args, sizes={"N": sizes},
+           param=floats("N", low=4, high=8), grad=floats("N"), moment=CODES,
+           scale=floats(blocks, low=0.01, high=0.02), lr=LR, mismatch={"param": 0},
+           tolerance=0.01)  # a code may be rounded the other way
+      for title, args in (("default", {}), ("nesterov", {"momentum": 0.5, "nesterov": 1}))
+      for blocks, sizes in ((1, (7, 1, 256)), (2, (300, 257)))),
+    rows("SparseMomentumSGD", "default", grad_idx=exactly([1, 3, 1], I8), grad_value=ROWS,
+         velocity=floats(5, "W")),
+    rows("SparseMomentumSGD", "lr", {"momentum": 0.5}, grad_idx=exactly([1, 3, 1], I4),
+         grad_value=ROWS, velocity=floats(5, "W"), lr=LR, dtype="i4"),
     dense("LionUpdate", "default", momentum=state()),
     dense("LionUpdate", "arguments", {"beta1": 0.75, "beta2": 0.5, "wd": 0.25, "lr": -0.125},
           momentum=state()),
@@ -156,8 +182,8 @@ CASES = [
          n_z=floats(5, "W", 2, low=0.25), alpha=exactly([0.25], F4)),
     rows("SparseLpRegularizer", "default", grad=ROWS),
     rows("SparseLpRegularizer", "2", {"p": 2.0, "reg_lambda": 0.25}, dtype="i4", grad=ROWS),
-    rows("SparseLpRegularizer", "1", {"p": 1.0, "reg_lambda": 0.25}, param=floats(5, "W"), grad=ROWS,
-         bad=[Bad("p=1.5", args={"p": 1.5})]),
+    rows("SparseLpRegularizer", "1", {"p": 1.0, "reg_lambda": 0.25}, grad=ROWS,
+         param=floats(5, "W"), bad=[Bad("p=1.5", args={"p": 1.5})]),
     Case("SparseLpRegularizer", title="without grad", args={"p": 1.0, "reg_lambda": 0.25},
          param=floats(5, "W"), indices=integers("K", low=0, high=4),
          mismatch={"param": None, "indices": None}),
