@@ -71,15 +71,16 @@ class SparseRowsOperator : public Operator {
   // Outputs 0, 1, ..., of floats, which are inputs 0, 1, ... with changes.
   template <size_t N>
   std::array<float*, N> changed_together() {
-    std::array<Tensor*, N> tensors;
+    Tensor* tensors[N];
     std::array<float*, N> values;
     for (size_t i = 0; i < N; i++) {
       const int k = static_cast<int>(i);
       tensors[i] = &output(k, input(k).shape(), DataType::kFloat);
     }
     for (size_t i = 0; i < N; i++) {
-      tensors[i]->copy_from(input(static_cast<int>(i)));
-      values[i] = tensors[i]->mutable_data<float>();
+      Tensor& out = *tensors[i];
+      out.copy_from(input(static_cast<int>(i)));
+      values[i] = out.mutable_data<float>();
     }
     return values;
   }
