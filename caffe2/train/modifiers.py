@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from caffe2.plans.context import DefaultManaged
 from caffe2.graph.errors import UsageError
+from caffe2.plans.context import DefaultManaged
 
 DEFAULT_MODIFIER = "DEFAULT"
 

@@ -1,12 +1,10 @@
 """Optimizers, regularizers, ... by name; shared parameters; regularizers as operators."""
 
-import threading
-
 import numpy as np
 import pytest
 
 from caffe2.graph.printer import operator_line
-from caffe2.python import brew, context, core, model_helper, optimizer, workspace
+from caffe2.python import brew, core, model_helper, optimizer, workspace
 from caffe2.python import normalizer as normalizers
 from caffe2.python import regularizer as regularizers
 from caffe2.python.modeling.parameter_sharing import (
@@ -17,32 +15,6 @@ from caffe2.python.normalizer_context import NormalizerContext, UseNormalizer
 from caffe2.python.optimizer_context import DEFAULT_OPTIM, OptimizerContext, UseOptimizer
 from caffe2.python.regularizer import RegularizationBy as By
 from caffe2.python.regularizer_context import RegularizerContext, UseRegularizer
-
-
-def test_contexts():
-    class Thing(context.Managed):
-        pass
-
-    class Other(context.DefaultManaged):
-        pass
-
-    assert Thing.current(required=False) is None
-    with pytest.raises(AssertionError, match="is required but none is active"):
-        Thing.current()
-    with Thing() as outer:
-        with Thing() as inner:
-            assert Thing.current() is inner and Thing.current(outer) is outer
-            with pytest.raises(AssertionError, match="Wrong context type"):
-                Thing.current(3)
-        assert Thing.current() is outer
-        seen = []
-        thread = threading.Thread(target=lambda: seen.append(Thing.current(required=False)))
-        thread.start()
-        thread.join()
-        assert seen == [None]
-    inside = Thing()(Thing.current)
-    assert isinstance(inside(), Thing) and Thing.current(required=False) is None
-    assert Other.current() is Other.current() and isinstance(Other.current(), Other)
 
 
 @pytest.mark.parametrize("use, context_class, kind", [
