@@ -14,6 +14,7 @@ F4 = np.float32
 @pytest.fixture(autouse=True)
 def numbers_from_zero():
     optimizer.reset_optimizer_instance_count()
+    workspace.ResetWorkspace()
 
 
 def feed(**blobs):
@@ -122,7 +123,7 @@ class TestE2:
         feed(p=half([1]), m=F4([0]), v=F4([0]), g=half([1e-4]), lr=F4([-0.1]), iter=np.int64([0]))
         workspace.RunOperatorOnce(
             core.CreateOperator(
-                "AdamFP16", ["p", "m", "v", "g", "lr", "iter"], ["p", "m", "v"], epsilon=1e-8
+                "AdamFP16", ["p", "m", "v", "g", "lr", "iter"], ["p", "m", "v"], epsilon=0.0
             )
         )
         assert fetch("p").tolist() == [half(0.9)]
