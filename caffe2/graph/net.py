@@ -6,7 +6,8 @@ import difflib
 import threading
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from caffe2 import ops
@@ -212,6 +213,11 @@ class Net(NetRecords):
     def _fit_sites(self) -> None:
         del self._sites[len(self._net.op) :]
         self._sites.extend(Site(op.debug_info) for op in self._net.op[len(self._sites) :])
+
+    @contextmanager
+    def __call__(self) -> Iterator[Net]:
+        """`with model.param_init_net() as init_net:`: the net itself, for a block of its own."""
+        yield self
 
     # -- names ------------------------------------------------------------------------------
 

@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from caffe2.graph.blob import BlobReference, ScopedBlobReference
+from caffe2.graph.blob import BlobReference
 from caffe2.graph.errors import UsageError
 from caffe2.graph.gradients import Gradient
 from caffe2.graph.net import Net
 from caffe2.graph.scope import SEPARATOR, CurrentNameScope
+from caffe2.nn.parameter_sharing import parameter_sharing_context
 from caffe2.nn.parameters import ParameterInfo, ParameterTags
 from caffe2.ops.declaration import GradientSlice
 from caffe2.proto import caffe2_pb2
@@ -100,11 +101,12 @@ class ModelHelper:
     ) -> BlobReference:
         """A parameter, made by `initializer`; the one of that name, if there is one.
 
-        A string is a name in the current NameScope.  UsageError when the parameter exists in
+        A string is a name in the current NameScope, or in the one that it stands for by
+        ParameterSharing.  UsageError when the parameter exists in
         another shape.
         """
         if isinstance(param_name, str):
-            blob = ScopedBlobReference(param_name)
+            blob = BlobReference(parameter_sharing_context.get_parameter_name(param_name))
         elif isinstance(param_name, BlobReference):
             blob = param_name
         else:

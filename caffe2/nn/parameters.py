@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from caffe2.graph.blob import BlobReference
+from caffe2.graph.datatype import DataType
 from caffe2.graph.errors import UsageError
 from caffe2.graph.gradients import Gradient
 from caffe2.graph.net import Net
@@ -90,6 +91,30 @@ class Initializer:
         make = init_net.__getattr__(self.operator_name)
         blob = make([], param_name, shape=shape, **self.operator_kwargs)
         return ParameterInfo(None, blob, shape=shape)
+
+
+class PseudoFP16Initializer(Initializer):
+    """For a float16 parameter: fills `<name>_fp32`, which is its copy of 32 bits, and rounds it."""
+
+    def create_param(
+        self, param_name: BlobReference, init_net: Net, shape: Sequence[int]
+    ) -> ParameterInfo:
+        """Adds two operators to `init_net`."""
+        wide = super().create_param(param_name + "_fp32", init_net, shape).blob
+        param = init_net.FloatToHalf(wide, param_name)
+        return ParameterInfo(None, param, shape=shape, blob_copy={DataType.FLOAT: wide})
+
+
+class ReversePseudoFP16Initializer(Initializer):
+    """For a float32 parameter with a copy of 16 bits, `<name>_fp16`."""
+
+    def create_param(
+        self, param_name: BlobReference, init_net: Net, shape: Sequence[int]
+    ) -> ParameterInfo:
+        """Adds two operators to `init_net`."""
+        param = super().create_param(param_name, init_net, shape).blob
+        half = init_net.FloatToHalf(param, param_name + "_fp16")
+        return ParameterInfo(None, param, shape=shape, blob_copy={DataType.FLOAT16: half})
 
 
 class ExternalInitializer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -266,16 +267,27 @@ class Tensor(_Message):
     kind, field = "Tensor", "t"
 
 
+def find_argument(declared: Mapping[str, Argument], name: str) -> Argument | None:
+    """The declaration of an argument; a `#` in a declared name stands for any number."""
+    return declared.get(name) or declared.get(re.sub(r"\d+", "#", name, count=1))
+
+
 def fill_arguments(
     declared: Mapping[str, Argument], given: Mapping[str, Any]
 ) -> tuple[SimpleNamespace, tuple[str, ...]]:
-    """All declared arguments with their given or default values, and the names nobody declared."""
-    values = {}
-    for name, argument in declared.items():
-        if name in given:
-            values[name] = argument.accept(name, given[name])
-        elif argument.required:
-            raise OperatorError(f"argument '{name}'", "is missing")
+    """All declared arguments with their given or default values, and the names nobody declared.
+    Numbered ones (`#`) are there when they are given."""
+    values, undeclared = {}, []
+    for name, value in given.items():
+        argument = find_argument(declared, name)
+        if argument is None:
+            undeclared.append(name)
         else:
-            values[name] = argument.default
-    return SimpleNamespace(**values), tuple(name for name in given if name not in declared)
+            values[name] = argument.accept(name, value)
+    for name, argument in declared.items():
+        if "#" in name or name in values:
+            continue
+        if argument.required:
+            raise OperatorError(f"argument '{name}'", "is missing")
+        values[name] = argument.default
+    return SimpleNamespace(**values), tuple(undeclared)

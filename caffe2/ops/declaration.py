@@ -29,7 +29,13 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from caffe2.ops.arguments import Argument, DeclarationError, OperatorError, fill_arguments
+from caffe2.ops.arguments import (
+    Argument,
+    DeclarationError,
+    OperatorError,
+    fill_arguments,
+    find_argument,
+)
 from caffe2.ops.datatypes import ANY, DType, TypeSet, type_names
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -264,7 +270,7 @@ class Declaration:
         contents: dict[str, bytes] = {}
         try:
             for message in op_def.arg:
-                declared = self.args.get(message.name)
+                declared = find_argument(self.args, message.name)
                 given[message.name] = declared.from_message(message) if declared else None
                 content = message.SerializeToString()
                 if contents.setdefault(message.name, content) != content and declared:
@@ -404,7 +410,8 @@ def operator(
 
     inputs, outputs    names separated by blanks; `b?` may be left out, a last `X*` is one or more,
                        `X*?` any number
-    args               name -> Int, Float, ... with default and allowed range
+    args               name -> Int, Float, ... with default and allowed range; a `#` in the name
+                       stands for any number
     types              input name -> allowed element types; an input not named takes any
     inplace            (input, output) pairs that may be one blob, or "any"; enforced_inplace: that
                        must be.  A pair of two `X*` goes on: (1, 0) is also (2, 1), (3, 2), ...

@@ -228,19 +228,20 @@ class _Check:
     def states(self) -> None:
         if isinstance(self.declaration.reference, NativeOnly):
             raise self.fail("states", "has no NumPy body; it needs a test of its own")
-        drawn = self.case.small()
-        outputs = self.outputs(drawn)
-        session = self.runner.session()
-        self.feed(session, drawn)
-        state = {blob: array for _, blob, array in drawn}
-        for number in range(3):
-            self.run_in(session, self.operation(drawn), f"run {number}")
-            inputs = [state[blob] for _, blob, _ in drawn]
-            results = self.declaration.run(self.view(drawn), inputs)
-            self.check_shape_rule(drawn, results)
-            state.update(zip(outputs, results, strict=True))
-            found = tuple(session.fetch(name) for name in outputs)
-            self.compare(f"run {number}", drawn, found, tuple(state[name] for name in outputs))
+        for drawn in self.case.draws():
+            outputs = self.outputs(drawn)
+            session = self.runner.session()
+            self.feed(session, drawn)
+            state = {blob: array for _, blob, array in drawn}
+            for number in range(3):
+                self.run_in(session, self.operation(drawn), f"run {number}")
+                inputs = [state[blob] for _, blob, _ in drawn]
+                results = self.declaration.run(self.view(drawn), inputs)
+                self.check_shape_rule(drawn, results)
+                state.update(zip(outputs, results, strict=True))
+                found = tuple(session.fetch(name) for name in outputs)
+                right = tuple(state[name] for name in outputs)
+                self.compare(f"run {number}", drawn, found, right)
 
     # Bad input
 
@@ -305,7 +306,8 @@ class _Check:
     def _bad_arguments(
         self, drawn: Drawn, good: Operation
     ) -> Iterator[tuple[str, Drawn, Operation]]:
-        for name, argument in self.declaration.args.items():
+        for declared, argument in self.declaration.args.items():
+            name = declared.replace("#", "0")
             for value in _bad_values(argument):
                 args = {**good.args, name: value}
                 yield f"argument {name}={value!r}", drawn, _changed(good, args=args)

@@ -58,9 +58,19 @@ int edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+// A '#' in a declared name stands for any number.
+static bool is_named(std::string_view name, std::string_view declared) {
+  const size_t mark = declared.find('#');
+  if (mark == std::string_view::npos) return name == declared;
+  const size_t end = name.find_first_not_of("0123456789", mark);
+  return end != std::string_view::npos && end > mark &&
+         name.substr(0, mark) == declared.substr(0, mark) &&
+         name.substr(end) == declared.substr(mark + 1);
+}
+
 const ArgumentSchema* OperatorSchema::find_argument(std::string_view wanted) const {
   for (int i = 0; i < n_args; i++) {
-    if (wanted == args[i].name) return &args[i];
+    if (is_named(wanted, args[i].name)) return &args[i];
   }
   return nullptr;
 }

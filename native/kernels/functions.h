@@ -48,6 +48,7 @@
   KERNEL(weighted_sum)                 \
   KERNEL(add_row)                      \
   KERNEL(momentum_sgd)                 \
+  KERNEL(update)                       \
   KERNEL(cast)                         \
   KERNEL(lstm_unit)                    \
   KERNEL(lstm_unit_gradient)           \
@@ -61,6 +62,7 @@
   KERNEL(softmax_loss)                 \
   KERNEL(softmax_loss_gradient)        \
   KERNEL(sum)                          \
+  KERNEL(dot)                          \
   KERNEL(reduce)                       \
   KERNEL(argmax)                       \
   KERNEL(first_outside)                \

@@ -174,6 +174,23 @@ struct UnitStep {
   bool drop;
 };
 
+// How optimizers change n elements: inputs -> outputs, and the constants. The last input is the
+// gradient g. An output may be the input that it replaces, and null when nobody wants it.
+enum class UpdateRule : int {
+  kAdam,          // w m v g -> w m v step; lr beta1 beta2 epsilon correction
+  kAdamWarmUp,    // the same, but the step is not divided by the root of v
+  kDecayAdagrad,  // w m v g -> w m v; lr beta1 epsilon correction weight_decay
+  kAdagrad,       // w h g -> w h rate step; lr epsilon decay weight_decay
+  kRmsProp,       // v m g -> v m step; lr decay momentum epsilon
+  kAdadelta,      // w v d g -> w v d; lr decay epsilon
+};
+struct Update {
+  UpdateRule rule;
+  float constants[5] = {};
+  const float* in[4] = {};
+  float* out[4] = {};
+};
+
 // All kernels of one instruction set. "m x n" arrays are row-major and dense.
 struct Table {
   Isa isa;
@@ -270,6 +287,8 @@ struct Table {
   // buffer and step are written; when parameter is not null, parameter -= step.
   void (*momentum_sgd)(int64_t n, float lr, float momentum, bool nesterov, const float* gradient,
                        float* buffer, float* step, float* parameter, const Parallel& parallel);
+  // One step of an optimizer for n elements.
+  void (*update)(const Update& u, int64_t n, const Parallel& parallel);
   // In place only between types of one size. To bool: x != 0. Integer to integer: modulo 2^bits.
   // Float to integer: toward zero; what does not fit becomes the nearest number that does, NaN 0.
   void (*cast)(Type from, Type to, int64_t n, const void* x, void* y, const Parallel& parallel);
@@ -312,6 +331,7 @@ struct Table {
                                 const float* weights, float scale, float* dx,
                                 const Parallel& parallel);
   double (*sum)(int64_t n, const float* x, const Parallel& parallel);
+  double (*dot)(int64_t n, const float* x, const float* y, const Parallel& parallel);
   // y[o][i] = the reduction of x[o][0..n)[i]. Of no values a sum is 0, a maximum the lowest number,
   // a minimum the largest one. A NaN stays.
   void (*reduce)(Reduction r, int64_t outer, int64_t n, int64_t inner, const float* x, float* y,

@@ -10,8 +10,10 @@
 
 #include "kernels/kernels.h"
 
-#if defined(__AVX2__)
+#if defined(__SSE2__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #define FORCE_INLINE CAFFE2_KERNELS_INLINE
@@ -52,6 +54,20 @@ FORCE_INLINE vf select(vi mask, vf a, vf b) { return mask ? a : b; }
 // When a or b is a NaN the result is b: put the value whose NaN must survive second.
 FORCE_INLINE vf max(vf a, vf b) { return a > b ? a : b; }
 FORCE_INLINE vf min(vf a, vf b) { return a < b ? a : b; }
+FORCE_INLINE vf sqrt(vf v) {  // rounded right; of negative numbers a NaN
+#if defined(__AVX512F__)
+  return (vf)_mm512_maskz_sqrt_ps((__mmask16)-1, (__m512)v);
+#elif defined(__AVX2__)
+  return (vf)_mm256_sqrt_ps((__m256)v);
+#elif defined(__SSE2__)
+  return (vf)_mm_sqrt_ps((__m128)v);
+#elif defined(__aarch64__)
+  return (vf)vsqrtq_f32((float32x4_t)v);
+#else
+  return vf{__builtin_sqrtf(v[0]), __builtin_sqrtf(v[1]), __builtin_sqrtf(v[2]),
+            __builtin_sqrtf(v[3])};
+#endif
+}
 // The larger one, a NaN when either is.
 FORCE_INLINE vf max_nan(vf a, vf b) { return select((b > a) | (b != b), b, a); }
 

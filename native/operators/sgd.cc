@@ -6,7 +6,7 @@
 
 #include "core/operator.h"
 #include "core/registry.h"
-#include "operators/shapes.h"
+#include "operators/sparse_rows.h"
 
 namespace caffe2 {
 namespace {
@@ -105,12 +105,41 @@ class MomentumSGDOperator : public Operator {
   const bool nesterov_;
 };
 
+class SparseMomentumSGDUpdateOperator : public SparseRowsOperator {
+ public:
+  explicit SparseMomentumSGDUpdateOperator(const OperatorContext& context)
+      : SparseRowsOperator(context),
+        momentum_(args().real("momentum")),
+        nesterov_(args().boolean("nesterov")) {}
+
+ protected:
+  void run() override {
+    const SparseRows rows = rows_at(3, 4, 0);
+    require_same_shape(describe_input(1), input(1), describe_input(3), input(3));
+    const float lr = scalar_value(input(2), describe_input(2));
+    const float* gradient = input(0).data<float>();
+    float* step = output(0, input(0).shape(), DataType::kFloat).mutable_data<float>();
+    float *buffer = changed(1, 1), *parameter = changed(2, 3);
+    for (int64_t r = 0; r < rows.count; r++) {
+      const int64_t row = rows.index[r] * rows.width, place = r * rows.width;
+      kernels().momentum_sgd(rows.width, lr, momentum_, nesterov_, gradient + place, buffer + row,
+                             step + place, parameter + row, {});
+    }
+  }
+
+ private:
+  const float momentum_;
+  const bool nesterov_;
+};
+
 }  // namespace
 
 REGISTER_CPU_OPERATOR(CreateMutex, CreateMutexOperator)
 REGISTER_CPU_OPERATOR(Iter, IterOperator)
+REGISTER_CPU_OPERATOR(AccumulateStats, IterOperator)
 REGISTER_CPU_OPERATOR(AtomicIter, AtomicIterOperator)
 REGISTER_CPU_OPERATOR(MomentumSGD, MomentumSGDOperator)
 REGISTER_CPU_OPERATOR(MomentumSGDUpdate, MomentumSGDOperator)
+REGISTER_CPU_OPERATOR(SparseMomentumSGDUpdate, SparseMomentumSGDUpdateOperator)
 
 }  // namespace caffe2

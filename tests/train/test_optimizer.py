@@ -212,15 +212,6 @@ def test_gradients_come_first():
             build()
 
 
-def test_sparse_gradients_are_refused():
-    model = small_model()
-    with pytest.raises(ValueError, match=r"gradient of 'f_w' is sparse \(i, v\)"):
-        optimizer.SgdOptimizer(0.1)(
-            model.net, model.param_init_net, core.BlobReference("f_w"),
-            core.GradientSlice("i", "v"),
-        )  # fmt: skip
-
-
 def test_iterations_can_be_counted_by_name():
     init, net = core.Net("init"), core.Net("net")
     assert utils.BuildUniqueMutexIter(init, net) == utils.OPTIMIZER_ITERATION_NAME

@@ -1,5 +1,17 @@
 """How parameters begin; see `caffe2.nn.parameters`."""
 
-from caffe2.nn.parameters import ExternalInitializer, Initializer, update_initializer
+from caffe2.nn.parameters import (
+    ExternalInitializer,
+    Initializer,
+    PseudoFP16Initializer,
+    ReversePseudoFP16Initializer,
+    update_initializer,
+)
 
-__all__ = ["ExternalInitializer", "Initializer", "update_initializer"]
+__all__ = [
+    "ExternalInitializer",
+    "Initializer",
+    "PseudoFP16Initializer",
+    "ReversePseudoFP16Initializer",
+    "update_initializer",
+]

@@ -1,0 +1,19 @@
+"""Names of optimizers; see `caffe2.train.modifiers`."""
+
+from caffe2.train.modifiers import (
+    DEFAULT_MODIFIER as DEFAULT_OPTIM,
+)
+from caffe2.train.modifiers import (
+    ModifierContext,
+    OptimizerContext,
+    UseModifierBase,
+    UseOptimizer,
+)
+
+__all__ = [
+    "DEFAULT_OPTIM",
+    "ModifierContext",
+    "OptimizerContext",
+    "UseModifierBase",
+    "UseOptimizer",
+]

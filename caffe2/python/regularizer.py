@@ -1,0 +1,41 @@
+"""Regularizers; see `caffe2.train.regularizer`."""
+
+from caffe2.train.regularizer import (
+    BoundedGradientProjection,
+    ConstantNorm,
+    ElasticNet,
+    ElasticNetL1NormTrimmed,
+    GroupL1Norm,
+    L0ApproxNorm,
+    L1Norm,
+    L1NormTrimmed,
+    L2Norm,
+    LogBarrier,
+    LpNorm,
+    MaxNorm,
+    RegularizationBy,
+    Regularizer,
+    SparseL1Norm,
+    SparseL2Norm,
+    SparseLpNorm,
+)
+
+__all__ = [
+    "BoundedGradientProjection",
+    "ConstantNorm",
+    "ElasticNet",
+    "ElasticNetL1NormTrimmed",
+    "GroupL1Norm",
+    "L0ApproxNorm",
+    "L1Norm",
+    "L1NormTrimmed",
+    "L2Norm",
+    "LogBarrier",
+    "LpNorm",
+    "MaxNorm",
+    "RegularizationBy",
+    "Regularizer",
+    "SparseL1Norm",
+    "SparseL2Norm",
+    "SparseLpNorm",
+]
