@@ -44,16 +44,17 @@ class TopK:
     X: float, at least 1-d.  k: at least 1, the argument or an int64 input with one element.
     Values, Indices (int64): the shape of X with k along the axis; of equal elements the first
     comes first, and NaN last.  Where X has fewer than k, the rest is 0 with index -1.
-    Flattened_indices: int64, 1-d, the places of the values in X seen as 1-d; without the rest.
+    Flattened_indices: int64, 1-d, the places of the values in X seen as 1-d, and -1 for the rest.
     """
 
-    def shape(X: Spec, k: Spec | None, op: OpView) -> tuple[Spec | None, Spec | None, None]:
+    def shape(X: Spec, k: Spec | None, op: OpView) -> tuple[Spec | None, ...]:
         axis = canonical_axis(op.args.axis, len(X.shape))
         if k is not None:
             require_single("k", k)
             return None, None, None
         shape = (*X.shape[:axis], _top_count(op, None), *X.shape[axis + 1 :])
-        return Spec(shape, X.dtype), Spec(shape, _INT64), None
+        flat = Spec((math.prod(shape),), _INT64)
+        return Spec(shape, X.dtype), Spec(shape, _INT64), flat
 
     def reference(X: Array, k: Array | None, op: OpView) -> tuple[Array, Array, Array]:
         axis = canonical_axis(op.args.axis, X.ndim)
@@ -67,7 +68,7 @@ class TopK:
         return (
             np.pad(values, rest),
             np.pad(order, rest, constant_values=-1).astype(_INT64),
-            flat.reshape(-1).astype(_INT64),
+            np.pad(flat, rest, constant_values=-1).reshape(-1).astype(_INT64),
         )
 
     def gradient(op: GradientContext) -> Any:

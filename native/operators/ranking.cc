@@ -57,14 +57,17 @@ class TopKOperator : public AlongAxis {
       k = input(1).data<int64_t>()[0];
     }
     CAFFE2_ENFORCE(k >= 1, "k is ", k, "; it is at least 1");
-    const int64_t found = std::min(k, size_), rows = outer_ * inner_;
+    const int64_t found = std::min(k, size_);
     const float* x = input(0).data<float>();
     auto* order = static_cast<int64_t*>(scratch(size_ * sizeof(int64_t)));
     const Shape shape = with_size(0, k);
     Tensor& values = output(0, shape, DataType::kFloat);
     Tensor& indices = output(1, shape, DataType::kInt64);
     int64_t* flat = nullptr;
-    if (outputs() == 3) flat = output(2, {rows * found}, DataType::kInt64).mutable_data<int64_t>();
+    if (outputs() == 3) {
+      flat = output(2, {shape.size()}, DataType::kInt64).mutable_data<int64_t>();
+      std::fill_n(flat, shape.size(), -1);
+    }
     clear(values);
     float* value = values.mutable_data<float>();
     int64_t* index = indices.mutable_data<int64_t>();
@@ -83,9 +86,7 @@ class TopKOperator : public AlongAxis {
         for (int64_t j = 0; j < found; j++) {
           value[to + j * inner_] = x[from + order[j] * inner_];
           index[to + j * inner_] = order[j];
-          if (flat != nullptr) {
-            flat[(o * found + j) * inner_ + i] = from + order[j] * inner_;
-          }
+          if (flat != nullptr) flat[to + j * inner_] = from + order[j] * inner_;
         }
       }
     }
