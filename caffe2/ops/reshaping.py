@@ -63,7 +63,8 @@ class ResizeLike:
 def _new_shape(shape: Sequence[int], old: tuple[int, ...], subject: str) -> tuple[int, ...]:
     """`shape` with its 0 and -1 resolved for a tensor of shape `old`."""
     size = math.prod(old)
-    new = [old[i] if dim == 0 and i < len(old) else dim for i, dim in enumerate(shape)]
+    keeps = size > 0  # a 0 for an empty tensor is a 0
+    new = [old[i] if dim == 0 and keeps and i < len(old) else dim for i, dim in enumerate(shape)]
     if min(new, default=0) < -1 or new.count(-1) > 1:
         problem = f"is {list(shape)}; allowed are dimensions >= 0 and one -1"
         raise OperatorError(subject, problem)
@@ -88,8 +89,9 @@ def _new_shape(shape: Sequence[int], old: tuple[int, ...], subject: str) -> tupl
 class Reshape:
     """reshaped = data in the shape `shape`; old_shape = the shape of data.
 
-    shape: 0 keeps the dimension of data at that place, one -1 stands for what is left.  It comes
-    as the argument or as the input new_shape (int64 or int32, 1-d, not empty), not both.
+    shape: 0 keeps the dimension of data at that place, unless data is empty; one -1 stands for
+    what is left.  It comes as the argument or as the input new_shape (int64 or int32, 1-d, not
+    empty), not both.
     data, reshaped: any type.
     old_shape: 1-d, int64, or int32 where new_shape is int32.
     """

@@ -40,8 +40,8 @@ class ResizeLikeOperator : public Operator {
   }
 };
 
-// The new shape comes from the argument or from input 1; 0 keeps a dimension, -1 takes what is
-// left.
+// The new shape comes from the argument or from input 1; 0 keeps a dimension (of a tensor that is
+// not empty), -1 takes what is left.
 class ReshapeOperator : public Operator {
  public:
   explicit ReshapeOperator(const OperatorContext& context)
@@ -85,6 +85,7 @@ class ReshapeOperator : public Operator {
   }
 
   Shape resolve(const Shape& old, std::vector<int64_t> wanted) const {
+    const int64_t size = old.size();
     int64_t known = 1;
     int unknown = -1;
     std::string text;
@@ -95,11 +96,11 @@ class ReshapeOperator : public Operator {
         unknown = static_cast<int>(i);
         continue;
       }
-      if (wanted[i] == 0 && static_cast<int>(i) < old.rank()) wanted[i] = old[static_cast<int>(i)];
+      const int place = static_cast<int>(i);
+      if (wanted[i] == 0 && size > 0 && place < old.rank()) wanted[i] = old[place];
       CAFFE2_ENFORCE(wanted[i] >= 0, "dimension ", i, " of the new shape is ", wanted[i]);
       known = checked_multiply(known, wanted[i]);
     }
-    const int64_t size = old.size();
     // Of an empty tensor the unknown dimension is 0, whatever the others are.
     if (unknown >= 0) wanted[unknown] = known > 0 && size > 0 ? size / known : 0;
     const int64_t product = unknown >= 0 ? checked_multiply(known, wanted[unknown]) : known;

@@ -29,6 +29,8 @@ VALUES = [
     ("Slice", [TEXTS], {"starts": [1], "ends": [-1]}, [np.array([b"b"], dtype=object)]),
     ("SliceGradient", [X, I4([0, 1]), I4([-1, 3]), X[:, 1:3]], {},
      [F4([[0, 1, 2, 0], [0, 5, 6, 0]])]),
+    ("Reshape", [np.zeros((1, 0), F4)], {"shape": [0]}, [np.zeros(0, F4), I8([1, 0])]),
+    ("Reshape", [np.zeros((1, 0), F4), I8([0, 5])], {}, [np.zeros((0, 5), F4), I8([1, 0])]),
     ("Squeeze", [X.reshape(1, 2, 1, 4)], {"dims": [0, 0]}, [X.reshape(2, 1, 4)]),
     ("ExpandDims", [X], {"dims": [2, 0]}, [X.reshape(1, 2, 1, 4)]),
     ("PrependDim", [X[:0]], {"dim_size": 2}, [np.zeros((2, 0, 4), F4)]),
