@@ -184,7 +184,7 @@ class Bench {
       f.x_layout = kernels_.conv_x_layout(s, algorithm);
       f.y_layout = kernels_.conv_y_layout(s, algorithm);
       f.bias = bias.data();
-      f.relu = true;
+      f.bounds = {0};
       Floats packed(kernels_.conv_packed_bytes(s, algorithm) / sizeof(float));
       kernels_.conv_pack(s, algorithm, w.data(), packed.data(), Parallel());
       const Memory scratch =

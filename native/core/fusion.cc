@@ -16,6 +16,19 @@ bool is_plain(const OperatorDef& op, const char* type, size_t inputs) {
          op.control_input.empty() && op.engine.value_or("").empty();
 }
 
+// Of Relu and Clip.
+std::optional<kernels::Bounds> bounds_of(const OperatorDef& op) {
+  if (is_plain(op, "Relu", 1)) return kernels::Bounds{0};
+  if (!is_plain(op, "Clip", 1)) return std::nullopt;
+  kernels::Bounds bounds;
+  for (const Argument& arg : op.arg) {
+    if (arg.name != "min" && arg.name != "max") continue;
+    const float value = arg.f ? *arg.f : static_cast<float>(arg.i.value_or(0));
+    (arg.name == "min" ? bounds.low : bounds.high) = value;
+  }
+  return bounds;
+}
+
 bool runs_nets(const OperatorDef& op) {
   return std::any_of(op.arg.begin(), op.arg.end(),
                      [](const Argument& arg) { return arg.n || !arg.nets.empty(); });
@@ -61,8 +74,8 @@ class Chain {
   int size() const { return static_cast<int>(net_.op.size()); }
 
   bool takes(const OperatorDef& op, const std::string& current) const {
-    if (fusion_.relu) return false;
-    if (is_plain(op, "Relu", 1)) return fuses_ & kFusesRelu;
+    if (fusion_.bounds) return false;
+    if (bounds_of(op)) return fuses_ & kFusesBounds;
     return (is_plain(op, "Sum", 2) || (is_plain(op, "Add", 2) && op.arg.empty())) &&
            fuses_ & kFusesSum && !fusion_.residual && op.input[0] != op.input[1] &&
            has(op.input, current);
@@ -78,8 +91,8 @@ class Chain {
 
   void absorb(int next) {
     const OperatorDef& op = net_.op[next];
-    if (op.type == "Relu") {
-      fusion_.relu = true;
+    if (const auto bounds = bounds_of(op)) {
+      fusion_.bounds = bounds;
     } else {
       fusion_.residual = op.input[op.input[0] == fusion_.output];
     }

@@ -6,17 +6,18 @@
 #include <vector>
 
 #include "core/messages.h"
+#include "kernels/kernels.h"
 
 namespace caffe2 {
 
-// What an operator does to output 0 while it writes it: y = relu?(y + residual).
-enum Fuses : unsigned { kFusesNothing = 0, kFusesSum = 1, kFusesRelu = 2 };
+// What an operator does to output 0 while it writes it: y = cut(y + residual).
+enum Fuses : unsigned { kFusesNothing = 0, kFusesSum = 1, kFusesBounds = 2 };
 
 struct Fusion {
   std::optional<std::string> residual;
-  bool relu = false;
-  std::string output;         // the blob written instead of output 0
-  std::vector<int> absorbed;  // the operators whose work is done on the way, in order
+  std::optional<kernels::Bounds> bounds;  // of Relu or Clip
+  std::string output;                     // the blob written instead of output 0
+  std::vector<int> absorbed;              // the operators whose work is done on the way, in order
 };
 
 struct Step {

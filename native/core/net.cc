@@ -332,8 +332,8 @@ void CompiledNet::bind() {
   for (size_t i = 0; i < steps_.size(); i++) {
     const std::optional<Fusion>& fusion = steps_[i].fusion;
     if (!fusion) continue;
-    epilogues_[i] = {fusion->residual ? blob(*fusion->residual) : nullptr, fusion->relu,
-                     blob(fusion->output)};
+    epilogues_[i] = {fusion->residual ? blob(*fusion->residual) : nullptr,
+                     fusion->bounds.value_or(kernels::Bounds()), blob(fusion->output)};
   }
   bound_epoch_ = epoch;
 }

@@ -36,7 +36,7 @@ struct RandomStream {
 // What execute() does to output 0 on the way, in place of the operators after it.
 struct Epilogue {
   std::shared_ptr<Blob> residual;  // added; may be null
-  bool relu = false;
+  kernels::Bounds bounds;
   std::shared_ptr<Blob> output;  // written instead of output 0
 };
 
@@ -116,8 +116,10 @@ class Operator {
   const kernels::Table& kernels() const { return engine_.kernels(); }
   kernels::Parallel parallel() const { return engine_.parallel(); }
 
-  // What is to be done to output 0, by operators that fuse: y = relu?(y + residual).
-  bool fused_relu() const { return epilogue_ != nullptr && epilogue_->relu; }
+  // What is to be done to output 0, by operators that fuse: y = cut(y + residual).
+  kernels::Bounds fused_bounds() const {
+    return epilogue_ != nullptr ? epilogue_->bounds : kernels::Bounds();
+  }
   // As stored, or nullptr.
   const Tensor* fused_residual() const {
     return residual_.is_tensor() ? &residual_.tensor : nullptr;

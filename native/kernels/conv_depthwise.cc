@@ -39,7 +39,8 @@ constexpr int PIXELS = VL == 16 ? 8 : VL == 8 ? 4 : 6;  // outputs held in regis
 
 // P output pixels that all see the same taps; KW: the window's width when all of it is seen, or 0.
 template <int P, int STRIDE, int KW>
-FORCE_INLINE void sum_taps(const Taps& t, vf bias, const float* add, bool relu, float* y) {
+FORCE_INLINE void sum_taps(const Taps& t, vf bias, const float* add, const Bounds& bounds,
+                           float* y) {
   vf acc[P];
 #pragma GCC unroll 16
   for (int p = 0; p < P; p++) acc[p] = add ? bias + load(add + p * VL) : bias;
@@ -58,27 +59,28 @@ FORCE_INLINE void sum_taps(const Taps& t, vf bias, const float* add, bool relu, 
     }
   }
 #pragma GCC unroll 16
-  for (int p = 0; p < P; p++) store(y + p * VL, relu ? max(vf{}, acc[p]) : acc[p]);
+  for (int p = 0; p < P; p++) store(y + p * VL, cut(acc[p], bounds));
 }
 
 // `count` output pixels, `stride` input pixels apart, that see the whole width of the window.
 template <int STRIDE, int KW>
-FORCE_INLINE void sum_row(Taps t, int64_t count, vf bias, const float* add, bool relu, float* y) {
+FORCE_INLINE void sum_row(Taps t, int64_t count, vf bias, const float* add, const Bounds& bounds,
+                          float* y) {
   const auto next = [&](int64_t pixels) {
     t.x += pixels * STRIDE * VL;
     y += pixels * VL;
     if (add) add += pixels * VL;
     count -= pixels;
   };
-  for (; count >= PIXELS; next(PIXELS)) sum_taps<PIXELS, STRIDE, KW>(t, bias, add, relu, y);
+  for (; count >= PIXELS; next(PIXELS)) sum_taps<PIXELS, STRIDE, KW>(t, bias, add, bounds, y);
   if (count >= PIXELS / 2) {
-    sum_taps<PIXELS / 2, STRIDE, KW>(t, bias, add, relu, y);
+    sum_taps<PIXELS / 2, STRIDE, KW>(t, bias, add, bounds, y);
     next(PIXELS / 2);
   }
-  for (; count > 0; next(1)) sum_taps<1, STRIDE, KW>(t, bias, add, relu, y);
+  for (; count > 0; next(1)) sum_taps<1, STRIDE, KW>(t, bias, add, bounds, y);
 }
 
-using Row = void (*)(Taps, int64_t, vf, const float*, bool, float*);
+using Row = void (*)(Taps, int64_t, vf, const float*, const Bounds&, float*);
 
 Row row_for(const ConvShape& s) {
   const bool dense = s.dilation_w == 1;
@@ -110,8 +112,8 @@ std::size_t depthwise_forward_scratch(const ConvShape& s, int threads) {
 
 // Output row `row`, from a plane at x of which input row 0 is the first, even if it is not there.
 static void convolve_row(const ConvShape& s, const ConvSizes& z, Row inner, int64_t row,
-                         const float* x, const float* w, vf bias, const float* add, bool relu,
-                         float* y) {
+                         const float* x, const float* w, vf bias, const float* add,
+                         const Bounds& bounds, float* y) {
   const int64_t top = row * s.stride_h - s.pad_t;
   const Range rows(0, s.kh, s.dilation_h, top, s.h);
   Taps t = {};
@@ -135,14 +137,14 @@ static void convolve_row(const ConvShape& s, const ConvSizes& z, Row inner, int6
     if (column == first && last > first) {
       t.left = 0;
       t.right = s.kw;
-      inner(t, last - first, bias, from, relu, y + column * VL);
+      inner(t, last - first, bias, from, bounds, y + column * VL);
       column = last - 1;
       continue;
     }
     const Range columns(0, s.kw, s.dilation_w, column * s.stride_w - s.pad_l, s.w);
     t.left = columns.begin;
     t.right = columns.end;
-    sum_taps<1, 1, 0>(t, bias, from, relu, y + column * VL);
+    sum_taps<1, 1, 0>(t, bias, from, bounds, y + column * VL);
   }
 }
 
@@ -185,7 +187,7 @@ void depthwise_forward(const ConvForward& f, const float* x, const float* packed
     for (int64_t row = first; row < last; row++) {
       const int64_t at = (row - first) * z.ow * VL;
       convolve_row(s, z, inner, row, in, packed + c * z.taps, bias, add ? add + at : nullptr,
-                   f.relu, out + at);
+                   f.bounds, out + at);
     }
     if (!y_blocked) transpose(pixels, channels, strip_out, VL, y + corner, z.pixels);
   });

@@ -186,7 +186,7 @@ struct StripPointers {
 }  // namespace
 
 // `rows` output rows of vectors [first, last).
-static void convolve(const Plan& plan, const StripPointers& p, bool relu, int64_t rows,
+static void convolve(const Plan& plan, const StripPointers& p, const Bounds& bounds, int64_t rows,
                      int64_t first, int64_t last) {
   const DirectLayout& layout = plan.layout;
   const ConvShape& s = layout.s;
@@ -205,7 +205,7 @@ static void convolve(const Plan& plan, const StripPointers& p, bool relu, int64_
   shape.a_step = layout.plain ? s.dilation_w : 1;
   shape.out_row = VL;
   shape.out_vector = p.out_plane;
-  shape.relu = relu;
+  shape.bounds = bounds;
   for (int64_t v = first; v < last;) {
     const int64_t group = v / layout.k_vectors, vector = v % layout.k_vectors;
     const int vectors = layout.vectors_in_pair(vector);
@@ -280,7 +280,7 @@ void direct_forward(const ConvForward& f, const float* x, const float* packed, f
       p.out = y + place;
       p.out_plane = z.pixels * VL;
       if (f.add) p.add = f.add + place;
-      return convolve(plan, p, f.relu, rows, first, last);
+      return convolve(plan, p, f.bounds, rows, first, last);
     }
     const int64_t corner = image * s.k * z.pixels + top * z.ow;
     const auto channels = [&](int64_t v) { return min_of<int64_t>(VL, s.k - v * VL); };
@@ -291,7 +291,7 @@ void direct_forward(const ConvForward& f, const float* x, const float* packed, f
                      strip_out + (v - first) * p.out_plane);
       }
     }
-    convolve(plan, p, f.relu, rows, first, last);
+    convolve(plan, p, f.bounds, rows, first, last);
     for (int64_t v = first; v < last; v++) {
       transpose(rows * z.ow, channels(v), strip_out + (v - first) * p.out_plane, VL,
                 y + corner + v * VL * z.pixels, z.pixels);

@@ -89,7 +89,7 @@ void im2col_forward(const ConvForward& f, const float* x, const float* packed, f
           p.rows = rows + packed_rows_size(sizes.group_k, k0);
           p.accumulate = k0 > 0 || f.add;
           p.bias_row = k0 == 0 && f.bias ? f.bias + g * sizes.group_k : nullptr;
-          p.relu = f.relu && k0 + p.k == sizes.reduction;
+          p.bounds = k0 + p.k == sizes.reduction ? f.bounds : Bounds();
           for (int64_t j = 0; j < p.n; j += PANEL) {
             const int64_t columns = min_of<int64_t>(PANEL, p.n - j), row = round_up(columns, VL);
             gather(s, window, offsets + k0, p.k, pixel + j, columns, panels + j * p.k, row, row);

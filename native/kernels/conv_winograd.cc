@@ -148,8 +148,8 @@ FORCE_INLINE void transform_input(const ConvShape& s, const float* plane, int64_
 // add; rows of both are `row` floats apart.
 template <int M>
 FORCE_INLINE void transform_output(const float* products, int64_t step, int64_t rows,
-                                   int64_t columns, vf bias, bool relu, const float* add, float* y,
-                                   int64_t row) {
+                                   int64_t columns, vf bias, const Bounds& bounds, const float* add,
+                                   float* y, int64_t row) {
   constexpr int A = Winograd<M>::A;
   vf t[M][A];
 #pragma GCC unroll 6
@@ -169,7 +169,7 @@ FORCE_INLINE void transform_output(const float* products, int64_t step, int64_t 
       if (j >= columns) break;
       vf value = out[j] + bias;
       if (add) value += load(add + i * row + j * VL);
-      store(y + i * row + j * VL, relu ? max(vf{}, value) : value);
+      store(y + i * row + j * VL, cut(value, bounds));
     }
   }
 }
@@ -244,8 +244,8 @@ void output_step(const Plan& p, const ConvForward& f, vf bias, int64_t k, int64_
       for (int64_t j = 0; j < z.ow; j += M, from += VL) {
         const int64_t pixel = (i * z.ow + j) * VL;
         transform_output<M>(from, p.product_step, min_of<int64_t>(M, rows - i),
-                            min_of<int64_t>(M, z.ow - j), bias, f.relu, add ? add + pixel : nullptr,
-                            out + pixel, z.ow * VL);
+                            min_of<int64_t>(M, z.ow - j), bias, f.bounds,
+                            add ? add + pixel : nullptr, out + pixel, z.ow * VL);
       }
     }
     if (!blocked) transpose(rows * z.ow, channels, strip, VL, y + corner, z.pixels);

@@ -40,7 +40,7 @@ void product(const Product& p) {
     }
   }
   shape.out_row = p.ldc;
-  shape.relu = p.relu;
+  shape.bounds = p.bounds;
   const RowTiles tiles(p.m);
   const int64_t tile_size = TILE_ROWS * (p.rows_trans ? p.k : round_up(p.k, VL));
 
@@ -74,12 +74,12 @@ struct Finish {
   float alpha, beta;
   const float* bias;
   int64_t bias_stride;
-  bool relu;
+  Bounds bounds;
   FORCE_INLINE void operator()(float sum, int64_t i, float* y) const {
     float v = alpha * sum;
     if (beta != 0) v += beta * *y;
     if (bias) v += bias[i * bias_stride];
-    *y = relu && v < 0 ? 0 : v;
+    *y = cut(v, bounds);
   }
 };
 
@@ -209,14 +209,14 @@ FORCE_INLINE Plan plan_for(const Gemm& g, bool packed) {
 
 }  // namespace
 
-// C = beta * C + bias, then relu: what is left when there is nothing to multiply, and the start of
+// C = cut(beta * C + bias): what is left when there is nothing to multiply, and the start of
 // products whose tiles can only add to C.
-static void scale_rows(const Gemm& g, bool relu, float* c) {
+static void scale_rows(const Gemm& g, const Bounds& bounds, float* c) {
   for (int64_t i = 0; i < g.m; i++) {
     float* row = c + i * g.ldc;
     for (int64_t j = 0; j < g.n; j++) {
       const float v = (g.beta == 0 ? 0 : g.beta * row[j]) + (g.bias ? g.bias[j] : 0);
-      row[j] = relu && v < 0 ? 0 : v;
+      row[j] = cut(v, bounds);
     }
   }
 }
@@ -253,7 +253,7 @@ static void multiply_block(const Gemm& g, const Plan& plan, const float* a, cons
   for (int64_t k0 = 0; k0 < plan.k; k0 += DEPTH) {
     p.k = min_of(DEPTH, plan.k - k0);
     p.accumulate = g.beta != 0 || k0 > 0;
-    p.relu = g.relu && k0 + p.k == plan.k;
+    if (k0 + p.k == plan.k) p.bounds = g.bounds;
     if (k0 > 0) *bias = nullptr;
     pack_rows(left_trans, m, p.k, g.alpha,
               left + (left_trans ? k0 * ld_left + i0 : i0 * ld_left + k0), ld_left, rows);
@@ -287,10 +287,10 @@ static void multiply_block(const Gemm& g, const Plan& plan, const float* a, cons
 static void multiply(Gemm g, const float* a, const float* b, const float* packed, float* c,
                      void* scratch, const Parallel& parallel) {
   if (g.m <= 0 || g.n <= 0) return;
-  if (g.k <= 0 || g.alpha == 0) return scale_rows(g, g.relu, c);
+  if (g.k <= 0 || g.alpha == 0) return scale_rows(g, g.bounds, c);
   const Plan plan = plan_for(g, packed != nullptr);
   if (plan.row_vector) {
-    const Finish finish = {g.alpha, g.beta, g.bias, 1, g.relu};
+    const Finish finish = {g.alpha, g.beta, g.bias, 1, g.bounds};
     for (int64_t i = 0; i < g.m; i++) {
       const float* x = a + i * g.lda;
       if (g.trans_a) {
@@ -302,7 +302,7 @@ static void multiply(Gemm g, const float* a, const float* b, const float* packed
     return;
   }
   if (plan.column_vector) {
-    const Finish finish = {g.alpha, g.beta, g.bias, 0, g.relu};
+    const Finish finish = {g.alpha, g.beta, g.bias, 0, g.bounds};
     const float* x = b;
     if (!g.trans_b && g.ldb != 1) {
       copy_strided(b, g.ldb, g.k, (float*)scratch);
@@ -311,7 +311,7 @@ static void multiply(Gemm g, const float* a, const float* b, const float* packed
     return vector_product(!g.trans_a, g.m, g.k, a, g.lda, x, finish, c, g.ldc, parallel);
   }
   if (g.beta != 0 && g.beta != 1) {
-    scale_rows(g, false, c);
+    scale_rows(g, Bounds(), c);
     g.beta = 1;
     g.bias = nullptr;
   }

@@ -46,7 +46,7 @@ struct Product {
   bool accumulate = false;             // add to C
   const float* bias_column = nullptr;  // of the biases at most one
   const float* bias_row = nullptr;
-  bool relu = false;
+  Bounds bounds;
 };
 void product(const Product& p);
 

@@ -34,7 +34,12 @@ struct Parallel {
               void* context) = nullptr;
 };
 
-// C[m,n] = relu?(alpha * op(A)[m,k] * op(B)[k,n] + beta * C + bias), all row-major.
+// What results are cut off at. Relu is {0}; a NaN stays.
+struct Bounds {
+  float low = -__builtin_inff(), high = __builtin_inff();
+};
+
+// C[m,n] = cut(alpha * op(A)[m,k] * op(B)[k,n] + beta * C + bias), all row-major.
 // op(A) is A[m,k], or the transpose of A[k,m] when trans_a; likewise B. With beta = 0, C is not
 // read.
 struct Gemm {
@@ -43,7 +48,7 @@ struct Gemm {
   int64_t lda = 0, ldb = 0, ldc = 0;  // distance between rows as stored
   float alpha = 1, beta = 0;
   const float* bias = nullptr;  // one value per column of C, or null
-  bool relu = false;
+  Bounds bounds;
 };
 
 // 2-D convolution, NCHW. Weights are [k][c / group][kh][kw]. Positive sizes, c and k divisible by
@@ -76,14 +81,14 @@ enum class ConvPass : int { kForward, kBackwardData, kBackwardWeights };
 // [n][ceil(c / v)][h * w][v], v = vector_width, missing channels zero.
 enum class Layout : int { kPlain, kBlocked };
 
-// A forward convolution: y = relu?(x * weights + bias + add).
+// A forward convolution: y = cut(x * weights + bias + add).
 struct ConvForward {
   ConvShape shape;
   ConvAlgorithm algorithm = ConvAlgorithm::kIm2col;
   Layout x_layout = Layout::kPlain, y_layout = Layout::kPlain;
   const float* bias = nullptr;  // k values, or null
   const float* add = nullptr;   // shaped and laid out as y, or null; may be y itself
-  bool relu = false;
+  Bounds bounds;
 };
 
 // 2-D pooling over `planes` = n * c maps, or n * ceil(c / v) blocked ones of v channels each. The

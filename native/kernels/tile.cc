@@ -75,14 +75,10 @@ void tile(const TileShape& t, const TilePointers& at) {
     }
   }
 
-  if (t.relu) {
-    UNROLL_ROWS for (int p = 0; p < P; p++) {
-      UNROLL_VECTORS for (int q = 0; q < Q; q++) acc[p][q] = max(vf{}, acc[p][q]);
-    }
-  }
+  const vf low = splat(t.bounds.low), high = splat(t.bounds.high);
   UNROLL_ROWS for (int p = 0; p < P; p++) {
     UNROLL_VECTORS for (int q = 0; q < Q; q++) {
-      store(at.out + p * t.out_row + q * t.out_vector, acc[p][q]);
+      store(at.out + p * t.out_row + q * t.out_vector, min(high, max(low, acc[p][q])));
     }
   }
 }

@@ -19,6 +19,14 @@ struct Run {
   ptrdiff_t offset, count;
 };
 
+FORCE_INLINE vf cut(vf v, const Bounds& bounds) {
+  return min(splat(bounds.high), max(splat(bounds.low), v));
+}
+FORCE_INLINE float cut(float v, const Bounds& bounds) {
+  v = v < bounds.low ? bounds.low : v;
+  return v > bounds.high ? bounds.high : v;
+}
+
 // What all tiles of one product have in common. Distances are counted in floats.
 struct TileShape {
   const Run* runs = nullptr;
@@ -27,7 +35,7 @@ struct TileShape {
   ptrdiff_t a_step = 1;   // between r and r + 1
   ptrdiff_t w_step = 0, w_vector = VL;
   ptrdiff_t out_row = 0, out_vector = VL;
-  bool relu = false;
+  Bounds bounds;
 };
 
 // The operands of one tile; of the biases at most one.

@@ -117,7 +117,7 @@ bool same_weights(const ConvShape& a, const ConvShape& b) {
 class ConvOperator : public ConvBase {
  public:
   using ConvBase::ConvBase;
-  unsigned fuses() const override { return kFusesSum | kFusesRelu; }
+  unsigned fuses() const override { return kFusesSum | kFusesBounds; }
   bool takes_stored() const override { return true; }
   bool chooses_layout() const override { return true; }
 
@@ -131,7 +131,7 @@ class ConvOperator : public ConvBase {
 
     kernels::ConvForward f;
     f.shape = s;
-    f.relu = fused_relu();
+    f.bounds = fused_bounds();
     const bool may_be_blocked = prefers_blocked() || input(0).layout() == blocked;
     f.algorithm = algorithm(s, ConvPass::kForward,
                             may_be_blocked ? kernels::Layout::kBlocked : kernels::Layout::kPlain);

@@ -42,7 +42,7 @@ class FullyConnected : public Operator {
 class FCOperator : public FullyConnected {
  public:
   using FullyConnected::FullyConnected;
-  unsigned fuses() const override { return kFusesRelu; }
+  unsigned fuses() const override { return kFusesBounds; }
 
  protected:
   void run() override {
@@ -58,7 +58,7 @@ class FCOperator : public FullyConnected {
     g.m = s.m, g.n = s.n, g.k = s.k;
     g.lda = s.k, g.ldb = s.k, g.ldc = s.n;
     g.bias = b.data<float>();
-    g.relu = fused_relu();
+    g.bounds = fused_bounds();
     Tensor& y = output(0, shape, DataType::kFloat);
     void* buffer = scratch(kernels().gemm_scratch_bytes(g, parallel().threads));
     if (const float* packed = packed_weights(g)) {

@@ -33,8 +33,8 @@ NetDef net(std::vector<OperatorDef> ops, std::vector<std::string> outputs = {}) 
 // Conv and its like take a sum and a Relu; everything else is a step of its own.
 std::string steps_text(const NetDef& def, const std::vector<std::string>& hidden) {
   const auto fuses = [&](int i) -> unsigned {
-    return def.op[i].type == "Conv" ? kFusesSum | kFusesRelu
-           : def.op[i].type == "FC" ? kFusesRelu
+    return def.op[i].type == "Conv" ? kFusesSum | kFusesBounds
+           : def.op[i].type == "FC" ? kFusesBounds
                                     : kFusesNothing;
   };
   const auto is_hidden = [&](const std::string& name) {
@@ -44,7 +44,7 @@ std::string steps_text(const NetDef& def, const std::vector<std::string>& hidden
   for (const Step& step : fuse(def, {fuses, is_hidden})) {
     text += (text.empty() ? "" : " ") + std::to_string(step.op);
     if (!step.fusion) continue;
-    text += "+" + step.fusion->residual.value_or("") + (step.fusion->relu ? "r" : "") + ">" +
+    text += "+" + step.fusion->residual.value_or("") + (step.fusion->bounds ? "r" : "") + ">" +
             step.fusion->output;
   }
   return text;
@@ -95,6 +95,8 @@ TEST_CASE("chains are one step only where nobody can tell") {
     add.arg.push_back({});
     add.arg[0].name = "broadcast";
     CHECK(steps_text(net({conv, add}), {"a"}) == "0 1");
+    OperatorDef clip = op("Clip", {"a"}, {"c"});
+    CHECK(steps_text(net({conv, clip}), {"a"}) == "0+r>c");
     OperatorDef relu = op("Relu", {"a"}, {"c"});
     relu.engine = "REFERENCE";
     CHECK(steps_text(net({conv, relu}), {"a"}) == "0 1");

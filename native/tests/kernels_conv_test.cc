@@ -88,6 +88,7 @@ constexpr const char* kNames[] = {"direct", "im2col", "depthwise", "winograd 2",
 // What comes behind the sums.
 struct Epilogue {
   bool bias = false, add = false, in_place = false, relu = false;
+  float high = 1.5f;  // with relu
 };
 
 // Forward through any layouts; what is to be added is p.dy.
@@ -115,7 +116,7 @@ Floats forward(const Table& kernels, const Problem& p, ConvAlgorithm algorithm, 
   f.algorithm = algorithm;
   f.x_layout = x_layout;
   f.y_layout = y_layout;
-  f.relu = e.relu;
+  if (e.relu) f.bounds = {0, e.high};
   if (e.bias) f.bias = p.bias.data();
   if (e.add) f.add = e.in_place ? out : y_blocked ? add.get() : p.dy.data();
   kernels.conv_forward(f, x_blocked ? x.get() : p.x.data(), packed.get(), out, scratch.get(),
@@ -177,7 +178,7 @@ void check_forward(const Table& kernels, const Problem& p, ConvAlgorithm algorit
         for (size_t i = 0; i < want.size(); i++) {
           if (e.bias) want[i] += p.bias[i / pixels % s.k];
           if (e.add) want[i] += p.dy[i];
-          if (e.relu) want[i] = std::max(0.0, want[i]);
+          if (e.relu) want[i] = std::clamp(want[i], 0.0, double{e.high});
         }
         Floats first;
         for (int count : counts) {

@@ -17,7 +17,7 @@ Case make_case(int64_t m, int64_t n, int64_t k, bool trans_a, bool trans_b, floa
   Random random(seed);
   Case t;
   Gemm& g = t.g;
-  g = {trans_a, trans_b, m, n, k, 0, 0, 0, alpha, beta, nullptr, relu};
+  g = {trans_a, trans_b, m, n, k, 0, 0, 0, alpha, beta, nullptr, relu ? Bounds{0, 3} : Bounds()};
   g.lda = (trans_a ? m : k) + random.integer(0, 3);
   g.ldb = (trans_b ? k : n) + random.integer(0, 3);
   g.ldc = n + random.integer(0, 3);
@@ -40,7 +40,7 @@ Case make_case(int64_t m, int64_t n, int64_t k, bool trans_a, bool trans_b, floa
       double& c = t.want[i * g.ldc + j];
       magnitude = std::abs(alpha) * magnitude + 4;
       c = alpha * sum + (beta == 0 ? 0 : beta * c) + (bias ? t.bias[j] : 0);
-      if (relu && c < 0) c = 0;
+      if (relu) c = std::clamp(c, decltype(c)(0), decltype(c)(3));
       t.bound[i * g.ldc + j] = sum_bound(k, magnitude);
     }
   }
@@ -65,7 +65,7 @@ void check(Case t) {
   const Gemm& g = t.g;
   INFO("m " << g.m << " n " << g.n << " k " << g.k << " trans " << g.trans_a << g.trans_b
             << " alpha " << g.alpha << " beta " << g.beta << " bias " << (g.bias != nullptr)
-            << " relu " << g.relu);
+            << " relu " << g.bounds.low);
   for (const Table* kernels : tables()) {
     INFO(std::string(isa_name(kernels->isa)));
     Scratch packed(kernels->gemm_packed_bytes(g.n, g.k));

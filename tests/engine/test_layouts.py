@@ -69,9 +69,10 @@ class Builder:
 
     def unary(self):
         x = self.source()
-        kind = self.draw(st.sampled_from(["Relu", "Relu", "Tanh", "Sigmoid"]))
+        kind = self.draw(st.sampled_from(["Relu", "Relu", "Tanh", "Sigmoid", "Clip"]))
         y = x if x != "x" and self.draw(st.booleans()) else self.name()
-        self.op(kind, [x], [y])
+        args = {"min": -0.5, "max": 1.5} if kind == "Clip" else {}
+        self.op(kind, [x], [y], **args)
         self.values[y] = self.values[x]
 
     def sum(self):
