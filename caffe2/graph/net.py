@@ -123,6 +123,14 @@ class Net(NetRecords):
             if site.line:
                 op.name = f"{site.line}:{site.function}"
 
+    def KeepRandomState(self, blob: Any) -> None:
+        """Keeps the state of the net's random numbers in `blob`: int64, seed and number of runs.
+
+        Saved and fed back, the net goes on with the numbers that it would have drawn.  Empty at
+        first: the net fills it.  Operators whose device option has a seed keep that one.
+        """
+        self._net.arg.append(MakeArgument("random_state", str(blob)))
+
     def SaveSites(self) -> None:
         """Writes into each operator (its `debug_info`) where it was made, so that errors of a net
         that was saved and loaded say it."""

@@ -87,7 +87,11 @@ CompiledNet::CompiledNet(NetDef def, std::vector<std::string> sites, Workspace& 
                          uint64_t seed, NetOptions options)
     : def_(with_forced_kernels(std::move(def), workspace.engine())),
       sites_(std::move(sites)),
-      workspace_(workspace) {
+      workspace_(workspace),
+      seed_(seed) {
+  for (const Argument& arg : def_.arg) {
+    if (arg.name == "random_state") random_state_ = arg.s.value_or("");
+  }
   const std::string unknown = unknown_operators(def_, 0);
   if (!unknown.empty()) {
     fail(Code::kNotFound, net_text(), " has unknown operator types: ", unknown);
@@ -154,8 +158,31 @@ void CompiledNet::only_one(const Run& run) {
   run();
 }
 
+// Goes on where the blob says, and writes where the next run has to go on.
+void CompiledNet::take_random_state() {
+  if (random_state_.empty()) return;
+  const std::shared_ptr<Blob> blob = workspace_.create_blob(random_state_);
+  int64_t state[2] = {static_cast<int64_t>(seed_), 0};
+  if (const BlobValue kept = blob->get(); !kept.empty()) {
+    CAFFE2_ENFORCE(kept.is_tensor() && kept.tensor.type() == DataType::kInt64 &&
+                       kept.tensor.size() == 2 && kept.tensor.data<int64_t>()[1] >= 0,
+                   net_text(), " keeps the state of its random numbers in blob ",
+                   quoted(random_state_), ", which must hold two int64: seed and number of runs");
+    std::copy_n(kept.tensor.data<int64_t>(), 2, state);
+  }
+  for (int i = 0; i < size(); i++) {
+    operators_[i]->set_random(seed_of(def_, def_.op[i], static_cast<uint64_t>(state[0])),
+                              static_cast<uint32_t>(state[1]));
+  }
+  state[1]++;
+  Tensor next(workspace_.engine().allocator(), {2}, DataType::kInt64);
+  std::copy_n(state, 2, next.mutable_data<int64_t>());
+  blob->set(std::move(next));
+}
+
 void CompiledNet::run(RunContext& context) {
   only_one([&] {
+    take_random_state();
     if (!graph_) {
       run_in_order(context);
       return;
@@ -180,6 +207,7 @@ std::vector<double> CompiledNet::time_operators(int runs) {
   };
   only_one([&] {
     for (int r = 0; r < runs; r++) {
+      take_random_state();
       for (int i = 0; graph_ && i < size(); i++) {
         timed(i, [&] { annotated(i, [&] { operators_[i]->execute(context); }); });
       }

@@ -64,6 +64,7 @@ class CompiledNet {
   void run_in_order(RunContext& context);
   void run_step(int step, RunContext& context);
   void run_observed(int op, RunContext& context);
+  void take_random_state();
   void end_run();
   void unfuse_declined();
   void choose_layouts();
@@ -74,6 +75,8 @@ class CompiledNet {
   const NetDef def_;
   const std::vector<std::string> sites_;
   Workspace& workspace_;
+  const uint64_t seed_;
+  std::string random_state_;  // the blob that keeps seed and number of runs; "": none
   std::vector<std::unique_ptr<Operator>> operators_;
   PrivateBlobs private_;
   std::vector<Step> steps_;  // for runs in order

@@ -61,6 +61,12 @@ class Operator {
 
   const OperatorDef& def() const { return def_; }
 
+  // Where its random numbers go on: as if it had run so often with this seed.
+  void set_random(uint64_t seed, uint32_t runs) {
+    seed_ = seed;
+    runs_ = runs;
+  }
+
   // Whether it takes inputs in the order in which they are stored (Tensor::stored). Other operators
   // get them plain.
   virtual bool takes_stored() const { return false; }
@@ -160,7 +166,7 @@ class Operator {
   const Arguments args_;
   Engine& engine_;
   const int position_;
-  const uint64_t seed_;
+  uint64_t seed_;
   uint32_t runs_ = 0;
   std::vector<std::shared_ptr<Blob>> inputs_, outputs_;
   std::vector<BlobValue> values_;  // of the inputs, during a run
