@@ -6,6 +6,7 @@ VENV ?= .venv
 JOBS ?= 2
 SEEDS ?= 1
 FUZZ_SECONDS ?= 60
+WERROR ?= OFF
 CONFORMANCE ?= ../shared/conformance
 
 BIN := $(VENV)/bin
@@ -75,7 +76,8 @@ $(TOOLS): pyproject.toml
 # The stamp has the time before the build: a source that changes meanwhile is built next time.
 $(INSTALLED): $(TOOLS) $(SOURCES)
 	@touch $@.new
-	$(BIN)/pip install -q --no-build-isolation -e '.[cli,pictures]'
+	$(BIN)/pip install -q --no-build-isolation -e '.[cli,pictures]' -C build-dir=build/native \
+		-C cmake.define.CAFFE2_WERROR=$(WERROR)
 	@mv $@.new $@
 
 # The parts of `test` and `full`.
@@ -106,8 +108,12 @@ ARM64 := $(and $(shell command -v aarch64-linux-gnu-g++),$(shell command -v qemu
 ifeq ($(DOCTEST),)
 native-test clang arm64: ; @echo "$@ skipped: no header doctest/doctest.h (Debian: doctest-dev)"
 else
-native-test: $(TOOLS)
-	$(call native_tests,native)
+# In the build of the Python module: most of it is the same.
+native-test: $(INSTALLED)
+	$(CMAKE) -S . -B build/native -DCAFFE2_TESTS=ON -DCAFFE2_C_API=ON \
+		-DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) --log-level=WARNING
+	$(CMAKE) --build build/native
+	$(BIN)/ctest --test-dir build/native/native --output-on-failure --no-tests=error
 
 ifeq ($(CLANG),)
 clang: ; @echo "$@ skipped: no clang++ (Debian: clang)"
