@@ -58,6 +58,12 @@ class BlobReference:
             return self._name == other._name
         return self._name == other if isinstance(other, str) else NotImplemented
 
+    def __lt__(self, other: object) -> bool:
+        """In the order of names."""
+        if isinstance(other, (BlobReference, str)):
+            return self._name < str(other)
+        return NotImplemented
+
     def __add__(self, suffix: str) -> BlobReference:
         if not isinstance(suffix, str):
             raise TypeError(f"cannot add {suffix!r} to the blob name '{self._name}'")

@@ -11,6 +11,7 @@ from caffe2.graph.errors import UsageError
 from caffe2.graph.gradients import Gradient
 from caffe2.graph.net import Net
 from caffe2.graph.scope import SEPARATOR, CurrentNameScope
+from caffe2.nn.modifiers import DEFAULT_MODIFIER, OptimizerContext
 from caffe2.nn.parameter_sharing import parameter_sharing_context
 from caffe2.nn.parameters import ParameterInfo, ParameterTags
 from caffe2.ops.declaration import GradientSlice
@@ -127,7 +128,17 @@ class ModelHelper:
             info = ParameterInfo(None, BlobReference(blob, self.net), shape=shape)
         self._parameters_info[blob] = info
         self.AddParameter(info.blob, tags)
+        self._choose_optimizer(info, {tags} if isinstance(tags, str) else set(tags or ()))
         return info.blob
+
+    @staticmethod
+    def _choose_optimizer(info: ParameterInfo, tags: set[str]) -> None:
+        """The optimizer that `UseOptimizer` around has for one of the tags, or for all."""
+        context: Any = OptimizerContext.current()
+        for name in (*sorted(tags), DEFAULT_MODIFIER):
+            if context.has_optimizer(name):
+                info.optimizer = context.get_optimizer(name)
+                return
 
     def AddParameter(self, param: BlobReference, tags: str | Iterable[str] | None = None) -> None:
         """Counts a blob among the parameters; `tags` (of ParameterTags) say what it is for."""
@@ -187,7 +198,8 @@ class ModelHelper:
         self.gradient_ops_added = True
         self.param_to_grad.update(self.get_param_to_grad(self.params))
         for param, grad in self.param_to_grad.items():
-            self._parameters_info[param].grad = grad
+            # Old scripts append to `params` themselves.
+            self._parameters_info.setdefault(param, ParameterInfo(None, param)).grad = grad
         return self.grad_map
 
     def get_param_to_grad(self, params: Iterable[BlobReference]) -> dict[BlobReference, Gradient]:

@@ -1,5 +1,5 @@
-"""Names of optimizers, regularizers, ...; see `caffe2.train.modifiers`."""
+"""Names of optimizers, regularizers, ...; see `caffe2.nn.modifiers`."""
 
-from caffe2.train.modifiers import DEFAULT_MODIFIER, ModifierContext, UseModifierBase
+from caffe2.nn.modifiers import DEFAULT_MODIFIER, ModifierContext, UseModifierBase
 
 __all__ = ["DEFAULT_MODIFIER", "ModifierContext", "UseModifierBase"]

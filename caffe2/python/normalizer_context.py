@@ -1,6 +1,6 @@
-"""Names of normalizers; see `caffe2.train.modifiers`."""
+"""Names of normalizers; see `caffe2.nn.modifiers`."""
 
-from caffe2.train.modifiers import (
+from caffe2.nn.modifiers import (
     ModifierContext,
     NormalizerContext,
     UseModifierBase,

@@ -30,12 +30,14 @@ from caffe2.train.building import (
 )
 from caffe2.train.clipping import add_clip_gradient_norm, get_lr_injection, set_lr_injection
 from caffe2.train.devices import get_param_device
+from caffe2.train.devices import get_param_to_device as _get_param_to_device
 from caffe2.train.ftrl import FtrlOptimizer, GFtrlOptimizer
 from caffe2.train.lion import LionOptimizer
 from caffe2.train.optimizer import (
     AuxOptimizerParams,
     Optimizer,
     WeightDecayBuilder,
+    _optimizer_instance_count,
     add_weight_decay,
     reset_optimizer_instance_count,
 )
@@ -59,6 +61,8 @@ __all__ = [
     "WeightDecayBuilder",
     "WngradOptimizer",
     "YellowFinOptimizer",
+    "_get_param_to_device",
+    "_optimizer_instance_count",
     "add_clip_gradient_norm",
     "add_weight_decay",
     "build_adadelta",

@@ -1,9 +1,9 @@
-"""Names of optimizers; see `caffe2.train.modifiers`."""
+"""Names of optimizers; see `caffe2.nn.modifiers`."""
 
-from caffe2.train.modifiers import (
+from caffe2.nn.modifiers import (
     DEFAULT_MODIFIER as DEFAULT_OPTIM,
 )
-from caffe2.train.modifiers import (
+from caffe2.nn.modifiers import (
     ModifierContext,
     OptimizerContext,
     UseModifierBase,

@@ -1,6 +1,6 @@
-"""Names of regularizers; see `caffe2.train.modifiers`."""
+"""Names of regularizers; see `caffe2.nn.modifiers`."""
 
-from caffe2.train.modifiers import (
+from caffe2.nn.modifiers import (
     ModifierContext,
     RegularizerContext,
     UseModifierBase,

@@ -368,7 +368,8 @@ class AdamOptimizer(_Adaptive):
                                     normalized_lr_adaption: see LearningRateAdaption
     rowWise                         True: one second moment for each row; sparse gradients only
     enableRAdam                     the step of RAdam
-    use_smart_decay                 sparse gradients are updated by SmartDecaySparseAdam
+    use_smart_decay                 sparse gradients are updated by SmartDecaySparseAdam, which
+                                    needs `<param>_last_seen`; dense ones do not read it
     """
 
     def __init__(
@@ -431,6 +432,12 @@ class AdamOptimizer(_Adaptive):
         outputs = [*states]
         if self.use_lr_adaption:
             outputs.append(param + "_effective_grad")
+        last_seen = []
+        if self.use_smart_decay:
+            shape = [rows_of(param_init_net, param_info)]
+            last_seen.append(
+                self._state(param_init_net, param, "_last_seen", 0, shape, dtype=DataType.INT64)
+            )
         if not sparse:
             if self.enableRAdam:
                 args["enableRAdam"] = 1
@@ -440,15 +447,7 @@ class AdamOptimizer(_Adaptive):
         grad = self.dedup(net, self.sparse_dedup_aggregator, grad)
         inputs = [grad.indices, grad.values, rate, iteration]
         if self.use_smart_decay:
-            last_seen = self._state(
-                param_init_net,
-                param,
-                "_last_seen",
-                0,
-                [rows_of(param_init_net, param_info)],
-                dtype=DataType.INT64,
-            )
-            states.append(last_seen)
+            states += last_seen
             net.SmartDecaySparseAdam([*states, *inputs], states, **args)
         elif self.rowWise:
             net.RowWiseSparseAdam([*states, *inputs], outputs, **args)

@@ -33,15 +33,21 @@ def get_param_device(
     return default_device
 
 
-@contextmanager
-def parameter_device(model: ModelHelper, info: ParameterInfo) -> Iterator[None]:
-    """The scope of the device on which a parameter is updated."""
-    assert info.grad is not None
-    devices = {
+def get_param_to_device(model: ModelHelper) -> dict[str, caffe2_pb2.DeviceOption]:
+    """The device of each blob that an operator of the model writes: that of the operator, or else
+    of its net."""
+    return {
         name: op.device_option if op.HasField("device_option") else net.device_option
         for net in (model.net.Proto(), model.param_init_net.Proto())
         for op in net.op
         for name in op.output
     }
+
+
+@contextmanager
+def parameter_device(model: ModelHelper, info: ParameterInfo) -> Iterator[None]:
+    """The scope of the device on which a parameter is updated."""
+    assert info.grad is not None
+    devices = get_param_to_device(model)
     with DeviceScope(get_param_device(info.name, info.grad, devices, DeviceOption(0))):
         yield

@@ -24,7 +24,7 @@ from caffe2.train.devices import parameter_device
 from caffe2.train.iteration import BuildUniqueMutexIter
 from caffe2.train.schedule import LearningRateSchedule
 
-_instance_count: dict[str, int] = defaultdict(int)
+_optimizer_instance_count: dict[str, int] = defaultdict(int)
 _count_lock = threading.Lock()
 _FLOAT_MAX = 3.4028234663852886e38
 
@@ -38,7 +38,7 @@ class AuxOptimizerParams(NamedTuple):
 
 def reset_optimizer_instance_count() -> None:
     """Lets the names of blobs count optimizers from 0 again."""
-    _instance_count.clear()
+    _optimizer_instance_count.clear()
 
 
 class Optimizer:
@@ -51,16 +51,20 @@ class Optimizer:
     def __init__(self) -> None:
         kind = type(self).__name__
         with _count_lock:
-            self._instance_num = _instance_count[kind]
-            _instance_count[kind] += 1
+            self._instance_num = _optimizer_instance_count[kind]
+            _optimizer_instance_count[kind] += 1
         self._aux_params = AuxOptimizerParams([], [])
         self._lr_multiplier: BlobReference | None = None  # of all parameters, on the CPU
         self._local_lr_multiplier: BlobReference | None = None  # of the parameter at hand
 
     def __call__(self, net: Net, param_init_net: Net, param: Any, grad: Any = None) -> None:
         if grad is not None:
+            if isinstance(param, str):
+                param = BlobReference(param)
             if not isinstance(param, BlobReference):
-                raise TypeError(f"a parameter is a BlobReference, got {param!r}")
+                raise TypeError(f"a parameter is a blob, got {param!r}")
+            if isinstance(grad, str):
+                grad = BlobReference(grad)
             param = ParameterInfo(None, param, grad=grad)
         elif not isinstance(param, ParameterInfo):
             raise UsageError(f"Expected parameter to be of type ParameterInfo, got {param!r}")
@@ -242,7 +246,7 @@ class Optimizer:
             raise UsageError(f"{sparse_dedup_aggregator!r} is none of {', '.join(kinds)}")
         unique, place = net.Unique(grad.indices, 2, engine="SparseHash")
         gather = getattr(net, f"UnsortedSegment{sparse_dedup_aggregator.title()}")
-        (values,) = gather([grad.values, place], 1)
+        values = gather([grad.values, place], 1)
         return GradientSlice(indices=unique, values=values)
 
     def create_lars_inputs(
@@ -275,15 +279,14 @@ class Optimizer:
             lr_min=0.0,
         )
 
-    def _constant(self, param_init_net: Net, base: str, value: float) -> BlobReference:
+    @staticmethod
+    def _constant(param_init_net: Net, base: str, value: float) -> BlobReference:
         """A blob of one number on the current device, shared by all who name it `base`."""
         device = CurrentDeviceScope() or caffe2_pb2.DeviceOption()
         name = f"{base}_{device.device_type}_{device.device_id}{device.node_name}"
         blob = ScopedBlobReference(name)
         if not param_init_net.BlobIsDefined(blob):
             param_init_net.ConstantFill([], blob, shape=[1], value=value)
-        if blob not in self._aux_params.shared:
-            self._aux_params.shared.append(blob)
         return blob
 
 

@@ -51,7 +51,6 @@ class SgdOptimizer(Optimizer):
         if self.base_learning_rate == 0:
             return
         self._use_lars(net, param_init_net, param_info, self.lars)
-        grad = self.dedup(net, self.sparse_dedup_aggregator, grad)
         # MomentumSGDUpdate subtracts what WeightedSum adds.
         sign = -1 if self.momentum else 1
         rate, _ = self.build_lr(
@@ -61,10 +60,13 @@ class SgdOptimizer(Optimizer):
             policy=self.policy,
             **self.init_kwargs,
         )
+        grad = self.dedup(net, self.sparse_dedup_aggregator, grad)
+        one = self._constant(param_init_net, "ONE", 1.0)
+        if one not in self._aux_params.shared:
+            self._aux_params.shared.append(one)
         if self.momentum:
             self._momentum_update(net, param_init_net, param, grad, rate, param + "_momentum")
             return
-        one = self._constant(param_init_net, "ONE", 1.0)
         if isinstance(grad, GradientSlice):
             net.ScatterWeightedSum([param, one, grad.indices, grad.values, rate], param)
         else:

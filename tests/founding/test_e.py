@@ -227,6 +227,27 @@ class TestE4:
         assert axes.lines == {"steps": ([0, 1, 2, 3], [2, 2, 1, 1])}
 
 
+class TestE6:
+    @pytest.mark.parametrize("clip_norm, scale", [(10.0, 1.0), (0.05, None)])
+    def test_gradients_are_clipped_by_their_norm(self, clip_norm, scale):
+        def gradients(clip):
+            optimizer.reset_optimizer_instance_count()
+            model = small_model()
+            model.AddGradientOperators(["loss"])
+            if clip:
+                optimizer.add_clip_gradient_norm(model, clip_norm=clip_norm)
+            feed(x=F4([[1, 2, 3], [-1, 0, 2]]), label=np.int32([1, 3]))
+            feed(f_w=np.ones((4, 3), F4), f_b=np.zeros(4, F4))
+            workspace.RunNetOnce(model.net)
+            return np.concatenate([fetch("f_w_grad").ravel(), fetch("f_b_grad")])
+
+        plain, clipped = gradients(False), gradients(True)
+        norm = float(np.linalg.norm(plain))
+        assert 0.05 < norm < 10
+        expected = plain * (scale or clip_norm / norm)
+        np.testing.assert_allclose(clipped, expected, rtol=1e-5, atol=1e-7)
+
+
 class LionOptimizer(optimizer.Optimizer):
     """The optimizer of 5.4.1."""
 

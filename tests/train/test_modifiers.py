@@ -126,9 +126,25 @@ def test_normalizers_hold_options():
     }  # fmt: skip
 
 
-def test_optimizers_of_a_block_update_parameters():
-    with UseOptimizer({"embedding": optimizer.AdagradOptimizer(alpha=0.5)}):
-        chosen = OptimizerContext.current().get_optimizer("embedding")
-    net, init = core.Net("net"), core.Net("init")
-    chosen(net, init, core.BlobReference("w"), "w_grad")
-    assert "Adagrad" in [op.type for op in net.Proto().op]
+def test_optimizers_of_a_block_update_its_layers():
+    """By tag, or all of them."""
+    model = model_helper.ModelHelper(name="model")
+    outer, weight = optimizer.SgdOptimizer(0.1), optimizer.AdagradOptimizer(alpha=0.5)
+    with UseOptimizer(outer):
+        brew.fc(model, "x", "f", 3, 4)
+        with UseOptimizer({"WEIGHT": weight}):
+            brew.fc(model, "f", "g", 4, 2)
+    brew.fc(model, "g", "h", 2, 2)
+    chosen = [model.get_param_info(param).optimizer for param in model.params]
+    assert chosen == [outer, outer, weight, outer, None, None]
+
+
+def test_parameters_may_be_appended_by_hand():
+    model = model_helper.ModelHelper(name="model")
+    w = model.param_init_net.UniformFill([], "w", shape=[3])
+    model.params.append(w)
+    model.AveragedLoss(w, "loss")
+    model.AddGradientOperators(["loss"])
+    optimizer.build_sgd(model, 0.1)
+    assert "w" in model.net.Proto().op[-1].output
+    assert sorted([w, core.BlobReference("a")]) == ["a", "w"]

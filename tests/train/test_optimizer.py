@@ -65,6 +65,7 @@ def test_row_E1_momentum(nesterov):
         f"SgdOptimizer_0_lr_cpu, f_b, momentum=0.9, nesterov={nesterov})",
     ]
     assert init[2:] == [
+        "ONE_0_0 = ConstantFill(shape=[1], value=1)",
         "f_w_momentum = ConstantFill(f_w, value=0)",
         "f_b_momentum = ConstantFill(f_b, value=0)",
     ]
@@ -98,7 +99,7 @@ def test_blobs_are_numbered_by_optimizer():
 def test_state_is_listed():
     model = small_model()
     built = optimizer.build_sgd(model, 0.1, momentum=0.9)
-    assert built.get_auxiliary_parameters() == (["f_w_momentum", "f_b_momentum"], [])
+    assert built.get_auxiliary_parameters() == (["f_w_momentum", "f_b_momentum"], ["ONE_0_0"])
     built = optimizer.build_sgd(small_model(), 0.1)
     assert built.get_auxiliary_parameters() == ([], ["ONE_0_0"])
 
@@ -155,8 +156,10 @@ def test_one_parameter_at_a_time():
     ]  # fmt: skip
     with pytest.raises(AssertionError, match="Expected parameter to be of type ParameterInfo"):
         sgd(model.net, model.param_init_net, core.BlobReference("f_w"))
-    with pytest.raises(TypeError, match="a parameter is a BlobReference"):
-        sgd(model.net, model.param_init_net, "f_w", "f_w_grad")
+    sgd(model.net, model.param_init_net, "f_w", "f_w_grad")
+    assert list(model.net.Proto().op[-1].output) == ["f_w"]
+    with pytest.raises(TypeError, match="a parameter is a blob, got 3"):
+        sgd(model.net, model.param_init_net, 3, "f_w_grad")
 
 
 def test_a_parameter_can_have_its_own_optimizer():

@@ -299,6 +299,52 @@ def test_injected_learning_rate():
     ]
 
 
+def test_global_norm():
+    """The operators of the original, and steps as if the gradients had the largest norm."""
+
+    def updated(**kwargs):
+        optimizer.reset_optimizer_instance_count()
+        model = dense_model()
+        net, init, _ = built(model, lambda m: optimizer.build_sgd(m, 0.1, **kwargs))
+        for name, value in FEEDS.items():
+            workspace.FeedBlob(name, value)
+        workspace.RunNetOnce(model.param_init_net)
+        workspace.FeedBlob("f_w", np.ones((4, 3), F4))
+        workspace.CreateNet(model.net, overwrite=True)
+        workspace.RunNet(model.net)
+        change = [workspace.FetchBlob("f_w").ravel() - 1, workspace.FetchBlob("f_b")]
+        return net, init, np.concatenate(change)
+
+    net, init, clipped = updated(max_gradient_norm=0.05)
+    scope = "norm_clipped_grad_update/"
+    assert init[0].startswith(f"{scope}clip_norm = ConstantFill(shape=[], value=0.05)")
+    kinds = [line.partition(" = ")[2].partition("(")[0] for line in net[:8]]
+    assert kinds == ["SumSqrElements", "EnsureCPUOutput"] * 2 + ["Sum", "Pow", "Max", "Div"]
+    assert net[0] == f"{scope}grad_0_squared_sum = SumSqrElements(f_w_grad)"
+    assert net[-1] == "f_b = WeightedSum(f_b, ONE_0_0, f_b_grad, SgdOptimizer_0_scaled_lr_cpu)"
+    np.testing.assert_allclose(np.linalg.norm(clipped), 0.1 * 0.05, rtol=1e-3)
+    _, _, free = updated()
+    _, _, within = updated(max_gradient_norm=100.0)
+    np.testing.assert_allclose(within, free, rtol=1e-6)
+    assert np.linalg.norm(free) > 2 * np.linalg.norm(clipped)
+
+
+def test_rows_of_sgd_and_dedup():
+    net, _, _ = built(sparse_model(), lambda m: optimizer.build_sgd(m, 0.1))
+    assert net[1] == "w = ScatterWeightedSum(w, ONE_0_0, i, g, SgdOptimizer_0_lr_cpu)"
+    optimizer.reset_optimizer_instance_count()
+    net, _, _ = built(
+        sparse_model(), lambda m: optimizer.build_sgd(m, 0.1, sparse_dedup_aggregator="mean")
+    )
+    unique, mean, update = net[1:]
+    assert "= Unique(i)" in unique and "= UnsortedSegmentMean(g, " in mean
+    rows, values = unique.partition(",")[0], mean.partition(" = ")[0]
+    inputs = f"w, ONE_0_0, {rows}, {values}, SgdOptimizer_0_lr_cpu"
+    assert update == f"w = ScatterWeightedSum({inputs})"
+    with pytest.raises(AssertionError, match="'median' is none of sum, mean"):
+        optimizer.SgdOptimizer.dedup(core.Net("net"), "median", core.GradientSlice("i", "g"))
+
+
 def step(model, feeds):
     """Runs both nets once; the parameters before and after."""
     for name, value in feeds.items():
