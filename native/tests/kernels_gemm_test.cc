@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "kernels_testing.h"
@@ -40,7 +41,7 @@ Case make_case(int64_t m, int64_t n, int64_t k, bool trans_a, bool trans_b, floa
       double& c = t.want[i * g.ldc + j];
       magnitude = std::abs(alpha) * magnitude + 4;
       c = alpha * sum + (beta == 0 ? 0 : beta * c) + (bias ? t.bias[j] : 0);
-      if (relu) c = std::clamp(c, decltype(c)(0), decltype(c)(3));
+      if (relu) c = std::clamp(c, 0.0, 3.0);
       t.bound[i * g.ldc + j] = sum_bound(k, magnitude);
     }
   }
