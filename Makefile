@@ -21,7 +21,7 @@ CPP_FILES = $(shell git ls-files --cached --others --exclude-standard '*.cc' '*.
 export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
 
 .DELETE_ON_ERROR:
-.PHONY: help build demo test smoke full asan tsan bench lint format clean \
+.PHONY: help build demo test models smoke full asan tsan bench lint format clean \
 	python-test native-test clang arm64 fuzz harness conformance wheel
 
 help:
@@ -46,6 +46,10 @@ full: test lint asan tsan clang arm64 fuzz harness conformance wheel
 bench: $(INSTALLED)
 	$(BIN)/pip install -q --group bench
 	$(BIN)/python benchmarks/train_lenet.py
+
+#: make models       saved nets of the original in ../shared/models, beside its recorded answers
+models: $(INSTALLED)
+	$(BIN)/python tests/models/zoo.py $(MODELS)
 
 #: make lint         ruff, clang-format, mypy
 lint: $(INSTALLED)

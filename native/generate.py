@@ -111,7 +111,7 @@ def _operator_row(declaration: Declaration, arrays: list[str]) -> str:
     enforced, n_enforced = array("enforced", "uint8_t[2]", map(_pair, declaration.enforced_inplace))
     listed = [argument(name, declared) for name, declared in declaration.args.items()]
     args, n_args = array("args", "ArgumentSchema", listed)
-    bits = {"files": 1, "network": 2}
+    bits = {"files": 1, "network": 2, "code": 4}
     fields = {
         "name": _quoted(declaration.name),
         "kind": f"Kind::k{declaration.kind.capitalize()}",

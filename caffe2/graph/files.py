@@ -1,19 +1,15 @@
-"""Nets as files: binary `.pb` and text `.pbtxt`."""
+"""Nets as files: binary `.pb` and text `.pbtxt`; read by content, written by the name."""
 
 from __future__ import annotations
 
 import os
 import secrets
 from pathlib import Path
-from typing import TypeVar
 
-from google.protobuf import text_format
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import Message
 
-from caffe2.graph.errors import UsageError
+from caffe2.graph.reading import AnyMessage, read_message
 from caffe2.proto import caffe2_pb2
-
-AnyMessage = TypeVar("AnyMessage", bound=Message)
 
 _TEXT_SUFFIXES = (".pbtxt", ".prototxt")
 
@@ -51,17 +47,12 @@ def save_message(message: Message, path: str | os.PathLike[str]) -> None:
 
 
 def load_message(kind: type[AnyMessage], path: str | os.PathLike[str]) -> AnyMessage:
-    """Reads a message of type `kind`; UsageError names a file that does not hold one."""
-    content = Path(path).read_bytes()
-    message = kind()
-    try:
-        if Path(path).suffix in _TEXT_SUFFIXES:
-            text_format.Parse(content.decode("utf-8"), message)
-        else:
-            message.ParseFromString(content)
-    except (DecodeError, text_format.ParseError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} holds no {kind.DESCRIPTOR.name}: {error}") from None
-    return message
+    """Reads a message of type `kind`, as text or in binary form whatever the name of the file.
+
+    UsageError names a file that does not hold one and says what it holds instead (see
+    `caffe2.graph.reading`).
+    """
+    return read_message(kind, Path(path).read_bytes(), str(path))
 
 
 def save_net(net: caffe2_pb2.NetDef, path: str | os.PathLike[str]) -> None:
@@ -70,9 +61,6 @@ def save_net(net: caffe2_pb2.NetDef, path: str | os.PathLike[str]) -> None:
 
 
 def load_net(path: str | os.PathLike[str]) -> caffe2_pb2.NetDef:
-    """Reads a net; see `load_message`.  UsageError also for a net without operators, as which an
-    empty or foreign file reads."""
-    net = load_message(caffe2_pb2.NetDef, path)
-    if not net.op:
-        raise UsageError(f"{path} holds no NetDef with operators: an empty or foreign file?")
-    return net
+    """Reads a net; see `load_message`.  UsageError also for a net without operators, as which a
+    foreign file may read."""
+    return load_message(caffe2_pb2.NetDef, path)

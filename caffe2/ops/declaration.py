@@ -40,7 +40,7 @@ from caffe2.ops.datatypes import ANY, DType, TypeSet, type_names
 
 Array: TypeAlias = npt.NDArray[Any]
 KINDS = ("pure", "random", "stateful", "control", "io")
-TOUCHES = ("files", "network")
+TOUCHES = ("files", "code", "network")
 
 
 class Spec(NamedTuple):
@@ -418,7 +418,7 @@ def operator(
     kind               pure, random, stateful, control or io
     native             has a C++ kernel; otherwise the NumPy body runs
     blocks             may wait for another operator
-    touches            "files", "network"
+    touches            "files", "code" (Python of the process), "network"
     shape              the shape rule, when it is not written in the class
 
     DeclarationError when the declaration contradicts itself or the name is taken.

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, cast
 
 import numpy.typing as npt
 
 from caffe2 import _native, passes
+from caffe2.graph.nesting import reads, touching_operators, undeclared_operators
+from caffe2.graph.reading import read_message
+from caffe2.ops.declaration import TOUCHES
 from caffe2.proto import caffe2_pb2
+from caffe2.runtime.devices import note_devices
 from caffe2.runtime.engine import new_workspace
 from caffe2.runtime.feeding import feed
 from caffe2.runtime.values import WorkspaceValues
@@ -23,9 +27,12 @@ class Predictor:
     init_net     fills the parameters, run once
     predict_net  computes `external_output` from `external_input`: inputs and parameters
     optimize     whether predict_net is rewritten to do less work (see `caffe2.passes`)
+    allow        what operators may touch outside of the engine, of "files", "code" and "network":
+                 nothing unless allowed, as nets may come from anywhere
 
-    What init_net does not fill has to be given to each run; `needed` names it.  Exported nets may
-    also fill an input with a value that stands for it.  What is given for a blob that init_net
+    What operators read and init_net does not fill has to be given to each run; `needed` names it.
+    A net that declares no inputs at all takes what its operators read.  Exported nets may also
+    fill an input with a value that stands for it.  What is given for a blob that init_net
     fills, be it an input or a parameter, stays there until it is given anew.  Both nets are NetDef
     messages, their serialized bytes, or objects with a `Proto()`.
 
@@ -42,17 +49,24 @@ class Predictor:
         predict_net: Any,
         engine: _native.Engine | None = None,
         optimize: bool = True,
+        allow: Collection[str] = (),
     ):
         init, predict = _net_def(init_net, "init_net"), _net_def(predict_net, "predict_net")
+        _check_operators({"init_net": init, "predict_net": predict}, allow)
         filled = {name for op in init.op for name in op.output}
+        if not predict.external_input:
+            predict.external_input.extend(_unresolved(predict, set(), []))
         self.inputs: list[str] = list(dict.fromkeys(predict.external_input))
-        self.needed: list[str] = [name for name in self.inputs if name not in filled]
+        used = reads(predict).union(predict.external_output)
+        self.needed: list[str] = [n for n in self.inputs if n not in filled and n in used]
         self.outputs: list[str] = list(predict.external_output)
         self._check(init, predict, filled)
+        note_devices(init)
+        note_devices(predict)
         self._workspace = new_workspace(engine)
         self._lock = threading.Lock()
         self._workspace.run_net_once(init.SerializeToString())
-        for name in self.needed:
+        for name in self.inputs:
             self._workspace.create_blob(name)
         self._folded: set[str] = set()
         if optimize:
@@ -86,9 +100,10 @@ class Predictor:
             raise ValueError("predict_net names no external_output, so it has no answer to give")
         unresolved = _unresolved(predict, filled | set(self.inputs), self.outputs)
         if unresolved:
+            declared = ", ".join(name for name in self.inputs if name not in filled)
             raise ValueError(
                 f"predict_net uses blobs that nothing provides: {', '.join(unresolved)}; "
-                f"its inputs are {', '.join(self.needed) or 'none'}, init_net fills "
+                f"its inputs are {declared or 'none'}, init_net fills "
                 f"{', '.join(sorted(filled)) or 'none'}. Were the two nets swapped?"
             )
 
@@ -153,16 +168,32 @@ def _unresolved(net: caffe2_pb2.NetDef, known: set[str], wanted: Sequence[str]) 
 def _net_def(net: Any, what: str) -> caffe2_pb2.NetDef:
     if hasattr(net, "Proto"):
         net = net.Proto()
-    copy = caffe2_pb2.NetDef()
     if isinstance(net, caffe2_pb2.NetDef):
+        copy = caffe2_pb2.NetDef()
         copy.CopyFrom(net)
         return copy
     if not isinstance(net, bytes):
         raise TypeError(f"{what} must be a NetDef or its bytes, not {type(net).__name__}")
-    try:
-        copy.ParseFromString(net)
-    except Exception as error:
-        raise ValueError(f"{what} is no serialized NetDef: {error}") from None
-    if not copy.op:
-        raise ValueError(f"{what} holds no operators: a truncated or foreign file?")
-    return copy
+    return read_message(caffe2_pb2.NetDef, net, what)
+
+
+def _check_operators(nets: Mapping[str, caffe2_pb2.NetDef], allow: Collection[str]) -> None:
+    unknown = set(allow) - set(TOUCHES)
+    if unknown:
+        raise ValueError(
+            f"allow names {', '.join(sorted(unknown))}; there are {', '.join(TOUCHES)}"
+        )
+    missing = [
+        f"{kind} ({what} {', '.join(places)})"
+        for what, net in nets.items()
+        for kind, places in undeclared_operators(net).items()
+    ]
+    if missing:
+        raise ValueError(f"operators that do not exist here: {'; '.join(missing)}")
+    touching = [
+        f"{what} {line}" for what, net in nets.items() for line in touching_operators(net, allow)
+    ]
+    if touching:
+        raise ValueError(
+            f"{'; '.join(touching)}, which a Predictor allows only when told so (allow=[...])"
+        )

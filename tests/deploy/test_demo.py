@@ -106,9 +106,9 @@ def test_a_net_that_cannot_be_written_leaves_the_old_one(trained, tmp_path, monk
 @pytest.mark.parametrize(
     ("share", "problem"),
     [
-        (0.0, " holds no operators: a truncated or foreign file?"),
-        (0.3, " is no serialized NetDef: "),
-        (0.999, " is no serialized NetDef: "),
+        (0.0, " holds no NetDef: it is empty (0 bytes)"),
+        (0.3, " holds no NetDef: it is truncated: "),
+        (0.999, " holds no NetDef: it is truncated: "),
     ],
 )
 def test_a_truncated_file_is_an_error(trained, tmp_path, name, share, problem):

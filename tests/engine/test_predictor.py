@@ -131,9 +131,9 @@ def test_what_does_not_fit_together_is_said_at_the_start(nets):
     fails.op[0].arg[0].ints[0] = -1
     with pytest.raises(ValueError, match=r"nothing provides: 1, z; "):
         workspace.Predictor(fails, undeclared)
-    with pytest.raises(ValueError, match="no serialized NetDef"):
+    with pytest.raises(ValueError, match="init_net holds no NetDef: it is truncated"):
         workspace.Predictor(init.SerializeToString()[:-3], predict)
-    with pytest.raises(ValueError, match="holds no operators"):
+    with pytest.raises(ValueError, match="init_net holds no NetDef: it is empty"):
         workspace.Predictor(b"", predict)
     with pytest.raises(TypeError, match="init_net must be"):
         workspace.Predictor("init_net.pb", predict)
@@ -170,3 +170,48 @@ def test_threads_share_a_predictor(nets):
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_inputs_that_no_operator_reads_are_not_needed(nets):
+    nets[1].external_input.insert(0, "queue")
+    predictor = workspace.Predictor(*nets)
+    assert predictor.needed == ["x"]
+    x = np.float32([[1, -1]])
+    np.testing.assert_allclose(predictor.run([x])[0], x @ W.T + B)
+    np.testing.assert_allclose(predictor.run({"x": x, "queue": x})[0], x @ W.T + B)
+
+
+def test_a_net_that_declares_no_inputs_takes_what_it_reads(nets):
+    del nets[1].external_input[:]
+    predictor = workspace.Predictor(*nets)
+    assert predictor.needed == ["x"]
+    x = np.float32([[1, -1]])
+    np.testing.assert_allclose(predictor.run([x])[0], x @ W.T + B)
+
+
+def test_custom_operators_are_listed_at_once(nets):
+    init, predict = nets
+    for kind in ("Magic", "Spell", "Magic"):
+        predict.op.add(type=kind, input=["y"], output=["y"])
+    init.op.add(type="Potion", output=["p"])
+    with pytest.raises(
+        ValueError,
+        match=r"do not exist here: Potion \(init_net #2 Potion\); "
+        r"Magic \(predict_net #1 Magic, #3 Magic\); Spell \(predict_net #2 Spell\)$",
+    ):
+        workspace.Predictor(init, predict)
+
+
+def test_operators_that_touch_what_is_outside_are_refused(nets):
+    init, _ = nets
+    net = core.Net("calls")
+    net.Python(lambda inputs, outputs: outputs[0].feed(inputs[0].data * 2))(["x"], ["y"])
+    predict = net.Proto()
+    predict.external_output.append("y")
+    with pytest.raises(ValueError, match=r"predict_net #0 Python touches code, which a Predictor"):
+        workspace.Predictor(init, predict, allow=["files", "network"])
+    with pytest.raises(ValueError, match="allow names disk; there are files, code, network"):
+        workspace.Predictor(init, predict, allow=["disk"])
+    x = np.ones((1, 2), np.float32)
+    predictor = workspace.Predictor(init, predict, allow=["code"])
+    np.testing.assert_array_equal(predictor.run([x])[0], 2 * x)

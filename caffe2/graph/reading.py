@@ -1,0 +1,229 @@
+"""Messages from the content of files: binary or text, and what a file holds that is neither.
+
+Nothing here depends on the name of a file.  Old nets come from downloads, repositories and mails,
+and what arrives is not always what was sent.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from google.protobuf import text_format
+from google.protobuf.message import DecodeError, Message
+
+from caffe2.graph.errors import UsageError
+from caffe2.proto import caffe2_pb2, metanet_pb2
+
+AnyMessage = TypeVar("AnyMessage", bound=Message)
+
+# Fields of text that have another name today; the number, and so the bytes, stayed.
+OLD_FIELDS = {"cuda_gpu_id": "device_id", "hip_gpu_id": "device_id"}
+
+_STRING_OR_WORD = re.compile(r""""(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|#[^\n]*|[A-Za-z_]\w*""")
+_LFS = re.compile(rb"version https://git-lfs.github.com/spec/v1\n.*?size (\d+)", re.DOTALL)
+
+# How files begin that are often taken for nets, and what to do about them.
+_SIGNATURES: list[tuple[bytes, str]] = [
+    (b"PK\x03\x04", "a zip archive (NumPy .npz, PyTorch .pt, or nets packed together): unpack it"),
+    (b"\x1f\x8b", "gzip data: unpack it (gunzip)"),
+    (b"\x89HDF\r\n", "an HDF5 file"),
+    (b"\x93NUMPY", "a NumPy array"),
+    (b"SQLite format 3\x00", "an SQLite database"),
+    (b"\x89PNG", "a PNG image"),
+    (b"\xff\xd8\xff", "a JPEG image"),
+    (b"\x80\x02", "a Python pickle, such as Detectron's weights"),
+    (b"\x80\x03", "a Python pickle, such as Detectron's weights"),
+    (b"\x80\x04", "a Python pickle, such as Detectron's weights"),
+]
+
+
+def read_message(kind: type[AnyMessage], content: bytes, source: str) -> AnyMessage:
+    """The message of type `kind` that `content` holds, as text or in binary form.
+
+    source  what errors call the content: a path, or "init_net"
+
+    Old names of fields are taken for the new ones.  UsageError says what the content is instead:
+    nothing, a web page, a Git LFS pointer, an archive, another message, or where it breaks off.
+    """
+    foreign = _foreign(content)
+    if foreign:
+        raise UsageError(f"{source} holds no {kind.DESCRIPTOR.name}: it is {foreign}")
+    text = _as_text(content)
+    try:
+        message = kind.FromString(content) if text is None else _parse_text(kind, text)
+    except (DecodeError, text_format.ParseError) as error:
+        reason = _breaks_off(content) if text is None else _text_error(str(error))
+        other = _other_kind(kind, content, text)
+        if other:
+            reason = f"it holds {other}"
+        raise UsageError(f"{source} holds no {kind.DESCRIPTOR.name}: {reason}") from None
+    if not _PLAUSIBLE.get(kind.DESCRIPTOR.name, _has_content)(message):
+        other = _other_kind(kind, content, text)
+        if other:
+            raise UsageError(f"{source} holds no {kind.DESCRIPTOR.name}: it holds {other}")
+        if isinstance(message, caffe2_pb2.NetDef):
+            raise UsageError(f"{source} holds no NetDef with operators: an empty or foreign file?")
+    return message
+
+
+def rename_old_fields(text: str) -> str:
+    """Text with today's names of fields; strings and comments stay as they are."""
+    return _STRING_OR_WORD.sub(lambda found: OLD_FIELDS.get(found[0], found[0]), text)
+
+
+def _parse_text(kind: type[AnyMessage], text: str) -> AnyMessage:
+    return text_format.Parse(rename_old_fields(text), kind())
+
+
+def _foreign(content: bytes) -> str:
+    if not content:
+        return "empty (0 bytes)"
+    start = content[:1024].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    if start.startswith((b"<!doctype", b"<html", b"<?xml", b"<head")):
+        return (
+            "an HTML page, such as the page about the file or an error in place of the download: "
+            "download the raw file"
+        )
+    pointer = _LFS.match(content[:1024])
+    if pointer:
+        return (
+            f"a Git LFS pointer to a file of {int(pointer[1])} bytes: fetch that with 'git lfs "
+            "pull', or download the file itself"
+        )
+    if not content.strip(b"\x00"):
+        return f"{len(content)} zero bytes, as an interrupted download leaves them"
+    if b"!!META_NET_DEF" in content[:4096] or b"!!PREDICTOR_DBREADER" in content[:4096]:
+        return (
+            "a predictor's database: "
+            "caffe2.python.predictor.predictor_exporter.prepare_prediction_net reads it"
+        )
+    return next((what for sign, what in _SIGNATURES if content.startswith(sign)), "")
+
+
+def _as_text(content: bytes) -> str | None:
+    """The content as text; None when it is binary, which has control characters or no UTF-8."""
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        encoding = "utf-16"
+    else:
+        encoding = "utf-8-sig"
+    try:
+        text = content.decode(encoding)
+    except UnicodeDecodeError:
+        return None
+    return None if re.search(r"[\x00-\x08\x0b\x0e-\x1f]", text) else text
+
+
+def _text_error(error: str) -> str:
+    found = re.match(r"(\d+):(\d+) : (.*)", error, re.DOTALL)
+    return f"line {found[1]}, column {found[2]}: {found[3]}" if found else error
+
+
+# ------------------------------------------------------------------- what else it may be
+
+
+def _has_content(message: Message) -> bool:
+    return message.ByteSize() > 0
+
+
+def _is_net(net: Message) -> bool:
+    assert isinstance(net, caffe2_pb2.NetDef)
+    return bool(net.op) and all(op.type.isprintable() and op.type for op in net.op)
+
+
+_PLAUSIBLE: dict[str, Callable[[Message], bool]] = {"NetDef": _is_net}
+
+# Asked in this order, as a ModelDef is a PlanDef, too, for who does not look at its nets.
+_KINDS: list[tuple[type[Message], str]] = [
+    (caffe2_pb2.NetDef, "a NetDef: one net"),
+    (metanet_pb2.MetaNetDef, "a MetaNetDef, as predictor_exporter writes them"),
+    (caffe2_pb2.ModelDef, "a ModelDef with the nets {nets}"),
+    (caffe2_pb2.PlanDef, "a PlanDef: a plan with the nets {nets}"),
+    (caffe2_pb2.OperatorDef, "an OperatorDef: one operator"),
+    (caffe2_pb2.TensorProtos, "TensorProtos: values, no net"),
+    (caffe2_pb2.TensorProto, "a TensorProto: values, no net"),
+    (caffe2_pb2.BlobProto, "a BlobProto: a saved blob, no net"),
+]
+
+
+def _other_kind(kind: type[Message], content: bytes, text: str | None) -> str:
+    """Which other message the content is, whole and without unknown fields; "" for none."""
+    for other, description in _KINDS:
+        if other is kind:
+            continue
+        try:
+            message = other.FromString(content) if text is None else _parse_text(other, text)
+        except (DecodeError, text_format.ParseError):
+            continue
+        if _is_whole(message):
+            names = ", ".join(net.name or "(unnamed)" for net in _nets_of(message))
+            return description.format(nets=names)
+    if text is not None and re.search(r"^\s*(layers?|force_backward)\s*[:{]", text, re.MULTILINE):
+        return "a net of Caffe 1 (layers, not operators): it has to be converted first"
+    return ""
+
+
+def _nets_of(message: Message) -> Sequence[caffe2_pb2.NetDef]:
+    if isinstance(message, caffe2_pb2.ModelDef):
+        return message.net
+    return message.network if isinstance(message, caffe2_pb2.PlanDef) else ()
+
+
+def _is_whole(message: Message) -> bool:
+    if not message.IsInitialized():
+        return False
+    known = type(message)()
+    known.CopyFrom(message)
+    known.DiscardUnknownFields()
+    if not message.ByteSize() or known.ByteSize() != message.ByteSize():
+        return False
+    if isinstance(message, caffe2_pb2.NetDef):
+        return _is_net(message)
+    if isinstance(message, (caffe2_pb2.ModelDef, caffe2_pb2.PlanDef)):
+        nets = _nets_of(message)
+        return bool(nets) and all(_is_net(net) for net in nets if net.op)
+    if isinstance(message, caffe2_pb2.OperatorDef):
+        return message.type.isidentifier()
+    if isinstance(message, caffe2_pb2.TensorProtos):
+        return bool(message.protos) and all(_is_whole(tensor) for tensor in message.protos)
+    if isinstance(message, caffe2_pb2.TensorProto):
+        return message.HasField("data_type")
+    if isinstance(message, caffe2_pb2.BlobProto):
+        return bool(message.type) and message.type.isprintable()
+    return True
+
+
+def _breaks_off(content: bytes) -> str:
+    """Why binary content is no message: the first field, at the top, that does not fit."""
+    at = 0
+    while at < len(content):
+        start = at
+        tag, at = _varint(content, at)
+        size = {0: 0, 1: 8, 5: 4}.get(tag & 7)
+        if tag & 7 == 2:
+            size, at = _varint(content, at)
+        elif tag & 7 == 0:
+            _, at = _varint(content, at)
+        if size is None or tag >> 3 == 0:
+            return f"byte {start} begins no field: a damaged or foreign file"
+        if at > len(content) or at + size > len(content):
+            return (
+                f"it is truncated: field {tag >> 3} at byte {start} needs {size} bytes, the file "
+                f"of {len(content)} bytes ends before"
+            )
+        at += size
+    return f"a message within it is damaged ({len(content)} bytes)"
+
+
+def _varint(content: bytes, at: int) -> tuple[int, int]:
+    """A number and where it ends; behind the content where it does not end."""
+    value = 0
+    for shift in range(0, 70, 7):
+        if at >= len(content):
+            return value, len(content) + 1
+        value |= (content[at] & 0x7F) << shift
+        at += 1
+        if content[at - 1] < 0x80:
+            break
+    return value, at
