@@ -8,6 +8,7 @@
 
 namespace caffe2 {
 
+// Letters added, left out, replaced, or swapped with the next one.
 int edit_distance(std::string_view a, std::string_view b);
 
 // 'name', cut where it is very long.

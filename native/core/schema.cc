@@ -44,15 +44,18 @@ bool is_utf8(std::string_view text) {
 }
 
 int edit_distance(std::string_view a, std::string_view b) {
-  std::vector<int> row(b.size() + 1);
+  // By rows: of the last two letters of a, and of this one.
+  std::vector<int> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); j++) row[j] = static_cast<int>(j);
   for (size_t i = 1; i <= a.size(); i++) {
-    int diagonal = row[0];
+    before.swap(last);
+    last.swap(row);
     row[0] = static_cast<int>(i);
     for (size_t j = 1; j <= b.size(); j++) {
-      const int substituted = diagonal + (a[i - 1] != b[j - 1]);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] != b[j - 1])});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        row[j] = std::min(row[j], before[j - 2] + 1);
+      }
     }
   }
   return row[b.size()];

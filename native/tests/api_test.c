@@ -126,7 +126,7 @@ static void test_predictors_that_cannot_be_made(void) {
               create_predictor(kInitNet, init, unanswered.data, unanswered.size));
   Message misspelt = make_net("n", "x", "y");
   add_operator(&misspelt, "Rleu", "x", "y");
-  CHECK_GIVES(CAFFE2_NOT_FOUND, "'Rleu'. Did you mean Relu?",
+  CHECK_GIVES(CAFFE2_NOT_FOUND, "'Rleu'. Did you mean Relu",
               create_predictor(kInitNet, init, misspelt.data, misspelt.size));
 }
 

@@ -121,6 +121,8 @@ TEST_CASE("the pool runs every block once, nested and from several threads") {
 
 TEST_CASE("near names") {
   CHECK(edit_distance("kitten", "sitting") == 3);
+  CHECK(edit_distance("Rleu", "Relu") == 1);
+  CHECK(edit_distance("ca", "abc") == 3);
   const std::vector<std::string> names{"conv1_w", "conv2_w", "fc"};
   CHECK(near_names("conv1_ww", names) == ". Did you mean conv1_w, conv2_w?");
   CHECK(near_names("something_else", names).empty());

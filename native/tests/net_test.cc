@@ -91,8 +91,8 @@ TEST_CASE_FIXTURE(Fixture, "a net that cannot be made changes nothing") {
                          {}, false);
   });
   CHECK(unknown.code() == Code::kNotFound);
-  CHECK(std::string(unknown.what()).find("'Rleu'. Did you mean Relu?, 'Nonsense1'") !=
-        std::string::npos);
+  CHECK(std::string(unknown.what()).find("'Nonsense1'") != std::string::npos);
+  CHECK(std::string(unknown.what()).find("'Rleu'. Did you mean Relu") != std::string::npos);
   const Error missing = error_of([&] {
     workspace.create_net(net("n", {op("Sum", {"x", "a"}, {"y"}), op("Sum", {"y", "b"}, {"z"})}),
                          {"file.py:1", "file.py:2"}, false);
