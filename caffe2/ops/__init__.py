@@ -6,14 +6,16 @@ an operator is first asked for.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import importlib
 import pkgutil
 import threading
+from collections.abc import Iterator
 
 from caffe2.ops.declaration import Declaration, _declarations
 
-__all__ = ["UnknownOperatorError", "all", "find"]
+__all__ = ["Declaration", "UnknownOperatorError", "all", "declarations_of", "find"]
 
 _lock = threading.RLock()
 _loaded = False
@@ -54,11 +56,17 @@ def _load_families() -> None:
         if _loaded:
             return
         for module in pkgutil.iter_modules(__path__, f"{__name__}."):
-            try:
+            with declarations_of(module.name):
                 importlib.import_module(module.name)
-            except BaseException:
-                # A family that failed half-way is declared afresh at the next try.
-                for name in [n for n, d in _declarations.items() if d.module == module.name]:
-                    del _declarations[name]
-                raise
         _loaded = True
+
+
+@contextlib.contextmanager
+def declarations_of(module: str) -> Iterator[None]:
+    """Around the import of a module: one that fails half-way is declared afresh at the next try."""
+    try:
+        yield
+    except BaseException:
+        for name in [n for n, d in _declarations.items() if d.module == module]:
+            del _declarations[name]
+        raise

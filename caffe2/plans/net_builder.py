@@ -80,7 +80,7 @@ class NetBuilder(Managed):
 
     def step(self) -> ExecutionStep:
         """What runs all of it."""
-        parts = [c.step() if isinstance(c, NetBuilder) else c for c in self._children]
+        parts = [_part(child) for child in self._children]
         return execution_step(
             self.name,
             [
@@ -90,6 +90,33 @@ class NetBuilder(Managed):
             should_stop_blob=self._stop_blob,
             only_once=True if self._stop_blob is not None and not self._repeats else None,
         )
+
+
+def _part(child: Any) -> Any:
+    if isinstance(child, NetBuilder):
+        return child.step()
+    return child.to_task().get_step() if hasattr(child, "to_task") else child
+
+
+class StopGuard(NetBuilder):
+    """A block that may be left early without leaving the blocks around it."""
+
+    def __init__(self, has_stopped_blob: Any = None, name: str | None = None) -> None:
+        super().__init__(name or "stop_guard")
+        self._before = Net(f"{self.name}_begin")
+        self._stop_blob = self._before.ConstantFill([], shape=[], value=False, dtype=DataType.BOOL)
+        self._after = Net(f"{self.name}_end")
+        outputs = None if has_stopped_blob is None else [has_stopped_blob]
+        self._stopped = self._after.Copy([self._stop_blob], outputs)
+        self.add(Net(self.name))
+
+    def has_stopped(self) -> BlobReference:
+        """bool: whether the block was left before its end."""
+        return self._stopped  # type: ignore[no-any-return]
+
+    def step(self) -> ExecutionStep:
+        parts = [self._before, super().step(), self._after]
+        return execution_step(f"{self.name}_guarded", [execution_step(None, p) for p in parts])
 
 
 class Loop(NetBuilder):
@@ -190,6 +217,23 @@ class Operations:
         """A block that runs if a blob of one bool is true; see Branch."""
         return _builder().add(Branch(cond, None, name or "if"))  # type: ignore[no-any-return]
 
+    def Else(self, name: str | None = None) -> Branch:
+        """A block that runs if the If just before it did not.  UsageError without one."""
+        children = _builder().get()
+        if not children or not isinstance(children[-1], Branch):
+            raise UsageError("Else must come right behind the block of an If")
+        return children[-1].Else(name)
+
+    def stop_guard(self, has_stopped_blob: Any = None, name: str | None = None) -> StopGuard:
+        """A block that `stop` and `stop_if` in it leave, and no other; see StopGuard."""
+        return _builder().add(StopGuard(has_stopped_blob, name))  # type: ignore[no-any-return]
+
+    def task_group(self) -> Any:
+        """A block of tasks, which run side by side as the next step."""
+        from caffe2.plans.task import TaskGroup  # tasks are built of blocks themselves
+
+        return _builder().add(TaskGroup())
+
     def task_init(self) -> Any:
         """A block that runs once before all instances of the task."""
         return self._setup(TaskKeys.TASK_SETUP, before=True)
@@ -225,6 +269,8 @@ class Operations:
         with NetBuilder(name or "report") as block:
             yield block
         owner.add_attribute(TaskKeys.REPORT_STEP, Reporter(block.step(), interval_ms))
+
+    local_reporter = task_reporter
 
 
 def _builder() -> NetBuilder:

@@ -8,7 +8,7 @@ from caffe2 import ops
 from caffe2.ops.datatypes import data_type_of, dtype_of
 from caffe2.ops.declaration import Declaration, Spec
 from caffe2.proto import caffe2_pb2
-from caffe2.runtime import machine, workspace
+from caffe2.runtime import machine, transforms, workspace
 from caffe2.runtime.handles import Blob, Workspace
 from caffe2.runtime.handles import CreatedNet as Net
 from caffe2.runtime.handles import Tensor as TensorCPU
@@ -43,6 +43,7 @@ __all__ = [
     "reset_workspace",
     "root_folder",
     "switch_workspace",
+    "transform_exists",
     "use_mkldnn",
     "workspaces",
 ]
@@ -65,6 +66,7 @@ registered_operators = workspace.RegisteredOperators
 reset_workspace = workspace.ResetWorkspace
 root_folder = workspace.RootFolder
 switch_workspace = workspace.SwitchWorkspace
+transform_exists = transforms.transform_exists
 workspaces = workspace.Workspaces
 has_cuda_support = has_gpu_support = has_hip_support = False
 has_mkldnn = use_mkldnn = has_fbgemm = False

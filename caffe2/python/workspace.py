@@ -5,6 +5,7 @@ from typing import Any
 
 from caffe2.python import _C as C
 from caffe2.runtime import immediate as _immediate
+from caffe2.runtime.costs import GetOperatorCost
 from caffe2.runtime.immediate import (
     FeedImmediate,
     FetchImmediate,
@@ -31,6 +32,7 @@ from caffe2.runtime.machine import (
     NumGpuDevices,
 )
 from caffe2.runtime.shape_inference import InferShapesAndTypes
+from caffe2.runtime.transforms import ApplyTransform, ApplyTransformIfFaster
 from caffe2.runtime.workspace import (
     Blobs,
     CreateBlob,
@@ -79,6 +81,8 @@ from caffe2.runtime.workspace import (
 )
 
 __all__ = [
+    "ApplyTransform",
+    "ApplyTransformIfFaster",
     "BenchmarkNet",
     "BenchmarkNetOnce",
     "Blobs",
@@ -106,6 +110,7 @@ __all__ = [
     "GetNameScope",
     "GetNetName",
     "GetNumNUMANodes",
+    "GetOperatorCost",
     "GetStats",
     "GlobalInit",
     "GpuDeviceType",

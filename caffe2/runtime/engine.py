@@ -56,6 +56,17 @@ def default_engine() -> _native.Engine:
         return _engine
 
 
+def _find_declaration(type: bytes) -> ops.Declaration | None:
+    """Asked by the engine for operators that were declared after it was built."""
+    try:
+        return ops.find(type.decode("utf-8", "replace"))
+    except ops.UnknownOperatorError:
+        return None
+
+
+_native.set_declarations(_find_declaration)
+
+
 def _report_stall(text: bytes) -> None:
     """Called by the engine, on any thread."""
     _log.warning("%s; it has waited for a while", text.decode("utf-8", "replace"))

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "bindings/arrays.h"
+#include "bindings/declared.h"
 #include "bindings/host.h"
 #include "bindings/prepared.h"
 #include "bindings/reference.h"
@@ -388,6 +389,7 @@ NB_MODULE(_native, m) {
   bind_engine(m);
   bind_workspace(m);
   bind_plans(m);
+  m.def("set_declarations", set_declarations, nb::arg("find"));
   m.def("operator_types", [] {
     std::vector<std::string> names;
     for (int i = 0; i < kOperatorSchemaCount; i++) names.emplace_back(kOperatorSchemas[i].name);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <climits>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -86,12 +87,20 @@ uint32_t OperatorSchema::type_mask(int i) const {
   return n_input_names == 0 ? 0 : type_masks[std::min(i, n_input_names - 1)];
 }
 
+static SchemaSource& schema_source() {
+  static SchemaSource source;
+  return source;
+}
+
+void set_schema_source(SchemaSource source) { schema_source() = std::move(source); }
+
 const OperatorSchema* find_schema(std::string_view type) {
   const OperatorSchema* end = kOperatorSchemas + kOperatorSchemaCount;
   const OperatorSchema* it = std::lower_bound(
       kOperatorSchemas, end, type,
       [](const OperatorSchema& s, std::string_view name) { return s.name < name; });
-  return it != end && type == it->name ? it : nullptr;
+  if (it != end && type == it->name) return it;
+  return schema_source() ? schema_source()(type) : nullptr;
 }
 
 std::string near_operators(std::string_view type) {

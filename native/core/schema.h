@@ -1,6 +1,7 @@
 // What the engine knows of each operator: the table generated from the declarations of caffe2/ops.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -73,6 +74,12 @@ extern const OperatorSchema kOperatorSchemas[];  // sorted by name
 extern const int kOperatorSchemaCount;
 
 const OperatorSchema* find_schema(std::string_view type);  // nullptr when unknown
+
+// Where find_schema looks for a type that the table lacks: operators that the host has declared
+// since the build. What it finds stays for ever. To be set before any engine is made.
+using SchemaSource = std::function<const OperatorSchema*(std::string_view type)>;
+void set_schema_source(SchemaSource source);
+
 std::string near_operators(std::string_view type);         // ". Did you mean ...?" or ""
 
 // Counts, in-place rules, argument types and ranges. Raises Error(kInvalidArgument).

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 
 import caffe2.python.hypothesis_test_util as hu
+from caffe2.ops.arguments import DeclarationError
 from caffe2.proto import caffe2_pb2
 from caffe2.python import core, dyndep, gradient_checker, utils, workspace
 from caffe2.python.device_checker import DeviceChecker
@@ -114,3 +115,82 @@ def test_messages_as_text_and_bytes(tmp_path):
     other = core.CreateOperator("Relu", "x", "y", name="other")
     assert utils.OpAlmostEqual(net.op[0], other, ignore_fields=["name"])
     assert not utils.OpAlmostEqual(net.op[0], other)
+
+
+PLUGIN = '''
+import numpy as np
+from caffe2.ops.arguments import Float
+from caffe2.ops.datatypes import FLOAT
+from caffe2.ops.declaration import operator, same_as
+
+@operator("{name}", inputs="X", outputs="Y", args={{"by": Float(2.0, min=0)}}, types={{"X": FLOAT}},
+          inplace=[(0, 0)], native={native}, shape=same_as("X"))
+class Stretch:
+    """Y = X * by."""
+
+    def reference(X, *, op):
+        return X * np.float32(op.args.by)
+
+    def gradient(op):
+        return op.make("{name}", [op.grad(0)], [op.input_grad(0)])
+'''
+
+
+@pytest.fixture
+def stretch(tmp_path):
+    """A plug-in with an operator Y = X * by, which stays for the whole process."""
+    if not core.IsOperator("TestStretch"):
+        (tmp_path / "stretch.py").write_text(PLUGIN.format(name="TestStretch", native=False))
+        dyndep.InitOpsLibrary(str(tmp_path / "stretch.py"))
+
+
+def test_operators_of_a_plug_in_run_in_the_engine(stretch):
+    net = core.Net("plugin")
+    y = net.TestStretch("x", "y", by=3.0)
+    net.TestStretch(y, y)  # in place
+    gradients = net.AddGradientOperators([net.AveragedLoss(y, "loss")])
+    workspace.FeedBlob("x", np.array([1, -2], np.float32))
+    for kind in ("simple", "dag"):
+        net.Proto().type = kind
+        workspace.RunNetOnce(net)
+        np.testing.assert_array_equal(workspace.FetchBlob("y"), [6, -12])
+        np.testing.assert_array_equal(workspace.FetchBlob(gradients["x"]), [3, 3])
+    predictor = workspace.Predictor(
+        caffe2_pb2.NetDef(),
+        caffe2_pb2.NetDef(
+            op=[core.CreateOperator("TestStretch", "x", "z")],
+            external_input=["x"],
+            external_output=["z"],
+        ),
+    )
+    np.testing.assert_array_equal(predictor.run([np.ones(2, np.float32)])[0], [2, 2])
+
+
+@pytest.mark.parametrize(
+    ("op", "text"),
+    [
+        ({"inputs": ["x", "x"], "outputs": "y"}, "it has 2 input(s); allowed: 1"),
+        ({"inputs": "x", "outputs": "y", "by": -1.0}, "argument 'by'"),
+        ({"inputs": "numbers", "outputs": "y"}, "is INT32; allowed are FLOAT"),
+    ],
+)
+def test_operators_of_a_plug_in_are_checked(stretch, op, text):
+    workspace.FeedBlob("x", np.ones(2, np.float32))
+    workspace.FeedBlob("numbers", np.ones(2, np.int32))
+    with pytest.raises(RuntimeError) as error:
+        workspace.RunOperatorOnce(core.CreateOperator("TestStretch", **op))
+    assert text in str(error.value)
+
+
+def test_a_plug_in_that_fails_leaves_nothing(tmp_path):
+    plugin = tmp_path / "plugin.py"
+    plugin.write_text(PLUGIN.format(name="TestHalf", native=False) + "raise OSError('half')\n")
+    with pytest.raises(OSError, match="half"):
+        dyndep.InitOpsLibrary(str(plugin))
+    assert not core.IsOperator("TestHalf")
+    plugin.write_text(PLUGIN.format(name="TestHalf", native=True))
+    with pytest.raises(DeclarationError, match=r"operator TestHalf .* needs native=False"):
+        dyndep.InitOpsLibrary(str(plugin))
+    assert not core.IsOperator("TestHalf")
+    with pytest.raises(RuntimeError, match="unknown operator types: 'TestHalf'"):
+        workspace.RunOperatorOnce(caffe2_pb2.OperatorDef(type="TestHalf"))

@@ -76,3 +76,32 @@ def test_tasks_with_what_runs_around_them():
     with pytest.raises(UsageError, match="the session is closed"):
         session.run(group)
     np.testing.assert_array_equal(session.fetch_output(total), 6)
+
+
+def test_guards_and_groups_as_steps():
+    with NetBuilder("main") as builder:
+        left, whole = ops.Const(0, dtype="int64"), ops.Const(0, dtype="int64")
+        one, ten = ops.Const(1, dtype="int64"), ops.Const(10, dtype="int64")
+        with ops.stop_guard() as first:
+            ops.Add([left, one], [left])
+            ops.stop_if(ops.Const(True))
+            ops.Add([left, ten], [left])
+        with ops.stop_guard() as second:
+            ops.stop_if(ops.Const(False))
+            ops.Add([whole, one], [whole])
+        answers = []
+        for guard in (first, second):
+            answer = ops.Const(0, dtype="int64")
+            with ops.If(guard.has_stopped()):
+                ops.Add([answer, one], [answer])
+            with ops.Else():
+                ops.Add([answer, ten], [answer])
+            answers.append(answer)
+        with ops.task_group():
+            with Task():
+                copy = ops.Copy(left)
+            with Task():
+                ops.Copy(left)
+    assert run(left, whole, *answers, copy, builder=builder) == [1, 1, 1, 10, 1]
+    with NetBuilder(), pytest.raises(UsageError, match="right behind the block of an If"):
+        ops.Else()

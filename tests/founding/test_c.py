@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from caffe2 import _native
+from caffe2 import _native, ops
 from caffe2.proto import caffe2_pb2
 from caffe2.python import core, workspace
 from caffe2.runtime.engine import prepare_body
@@ -107,6 +107,77 @@ class TestC1:
         engine = _native.Engine(threads=1)
         with pytest.raises(_native.EngineError, match="has type int64; allowed: float"):
             run_on(engine, net_with("Sigmoid"), np.zeros(2, np.int64))
+
+
+class TestC2:
+    """Kernels register themselves by type, device and engine; operators are made from their
+    definition, their workspace and their position in the net."""
+
+    def test_what_is_registered(self):
+        for op_type in workspace.RegisteredOperators():
+            native = ops.find(op_type).native
+            assert _native.registered_kernels(op_type).startswith("CPU" if native else "none")
+        assert core.IsOperator("Conv") and not core.IsOperator("Convolve")
+
+    def test_every_instruction_set_has_the_kernels(self):
+        x = np.linspace(-3, 3, 37, dtype=np.float32)
+        for isa in _native.instruction_sets():
+            engine = _native.Engine(threads=1, isa=isa)
+            assert engine.isa == isa
+            np.testing.assert_array_equal(
+                run_on(engine, net_with("Relu"), x), np.maximum(x, 0), err_msg=isa
+            )
+
+    def test_operators_know_their_position(self):
+        net = core.Net("positions")
+        net.Relu("x", "y")
+        net.FC(["y", "y", "y"], "z")
+        space = _native.Workspace(_native.Engine(threads=1))
+        space.feed("x", np.zeros(3, np.float32))
+        with pytest.raises(_native.EngineError) as error:
+            space.run_net_once(net.Proto().SerializeToString())
+        assert (error.value.net, error.value.index, error.value.operator) == ("positions", 1, "FC")
+
+    def test_whether_winograd_can_do_it(self):
+        def convolution(**arguments):
+            net = core.Net("conv")
+            net.Conv(["x", "w"], "y", engine="WINOGRAD", **arguments)
+            workspace.FeedBlob("x", np.ones((1, 8, 6, 6), np.float32))
+            kernel = arguments["kernel"]
+            workspace.FeedBlob("w", np.ones((8, 8, kernel, kernel), np.float32))
+            workspace.RunNetOnce(net)
+            return workspace.FetchBlob("y")
+
+        np.testing.assert_allclose(convolution(kernel=3), np.full((1, 8, 4, 4), 72), rtol=1e-5)
+        for arguments in ({"kernel": 5}, {"kernel": 3, "stride": 2}, {"kernel": 3, "dilation": 2}):
+            with pytest.raises(RuntimeError, match="WINOGRAD"):
+                convolution(**arguments)
+
+
+class TestC6:
+    """Conv by several algorithms: chosen by rules, forced by `engine=`, and all agree."""
+
+    def test_all_agree(self):
+        random = np.random.default_rng(0)
+        workspace.FeedBlob("x", random.uniform(-1, 1, (2, 16, 10, 10)).astype(np.float32))
+        workspace.FeedBlob("w", random.uniform(-1, 1, (16, 16, 3, 3)).astype(np.float32))
+        workspace.FeedBlob("b", random.uniform(-1, 1, 16).astype(np.float32))
+        found = {}
+        engines = ("", "DIRECT", "IM2COL", "WINOGRAD", "WINOGRAD_2", "WINOGRAD_4", "REFERENCE")
+        for engine in engines:
+            net = core.Net("conv")
+            net.Conv(["x", "w", "b"], "y", kernel=3, pad=1, engine=engine)
+            workspace.RunNetOnce(net)
+            found[engine] = workspace.FetchBlob("y")
+        exact = found["REFERENCE"]
+        for engine in engines:
+            # The error of minimal filtering with tiles of 4x4: 1e-5 of the range of the output.
+            np.testing.assert_allclose(
+                found[engine], exact, rtol=0, atol=1e-5 * np.abs(exact).max(), err_msg=engine
+            )
+        # This window, with 16 channels and a map of 10x10: the rules say tiles of 4x4.
+        np.testing.assert_array_equal(found[""], found["WINOGRAD_4"])
+        np.testing.assert_array_equal(found["WINOGRAD"], found["WINOGRAD_4"])
 
 
 class TestC3:

@@ -122,6 +122,44 @@ def test_d3_queues_and_operators_as_tuples():
     np.testing.assert_array_equal(workspace.FetchBlob("out_label"), [3])
 
 
+@pytest.mark.parametrize("kind", ["dag", "async_scheduling"])
+def test_d5_independent_operators_overlap(kind):
+    meeting = threading.Barrier(2)
+
+    def meet(inputs, outputs):
+        meeting.wait(timeout=20)  # an error unless the other one runs at the same time
+        outputs[0].feed(inputs[0].data + 1)
+
+    net = core.Net("overlap")
+    net.Proto().type = kind
+    net.Proto().num_workers = 2
+    left, right = net.Python(meet)(["x"], ["left"]), net.Python(meet)(["x"], ["right"])
+    net.Add([left, right], "sum")
+    workspace.FeedBlob("x", np.ones(2, np.float32))
+    workspace.RunNetOnce(net)
+    np.testing.assert_array_equal(workspace.FetchBlob("sum"), [4, 4])
+
+
+def test_d5_executors_give_the_same():
+    results = {}
+    for kind in ("simple", "dag", "async_scheduling"):
+        workspace.ResetWorkspace()
+        net = core.Net(f"random_{kind}")
+        net.Proto().type = kind
+        for branch in range(4):
+            x = net.UniformFill([], f"x{branch}", shape=[64, 64], run_once=0)
+            net.Tanh(net.MatMul([x, x]), f"y{branch}")
+        net.Sum([f"y{branch}" for branch in range(4)], "sum")
+        net.Relu("sum", "sum")  # after those that read it: in place
+        net.set_rand_seed(7)
+        workspace.CreateNet(net)
+        workspace.RunNet(net, 3)
+        results[kind] = workspace.FetchBlob("sum")
+    assert results["simple"].any()
+    for kind, found in results.items():
+        np.testing.assert_array_equal(found, results["simple"], err_msg=kind)
+
+
 def test_d6_steps_with_threads():
     model = model_helper.ModelHelper(name="async_demo")
     model.Conv(["data", "conv_w", "conv_b"], ["conv1"], kernel=3, stride=1, pad=1)

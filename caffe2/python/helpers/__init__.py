@@ -1,0 +1,1 @@
+"""The layers of `brew`, by family."""

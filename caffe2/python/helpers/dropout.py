@@ -1,0 +1,5 @@
+"""Dropout; see `caffe2.nn.helpers`."""
+
+from caffe2.nn.helpers.dropout import dropout
+
+__all__ = ["dropout"]

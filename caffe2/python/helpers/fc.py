@@ -1,0 +1,5 @@
+"""Fully connected layers; see `caffe2.nn.helpers`."""
+
+from caffe2.nn.helpers.dense import fc
+
+__all__ = ["fc"]
