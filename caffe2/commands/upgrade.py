@@ -1,0 +1,31 @@
+"""An old net brought up to date."""
+
+from __future__ import annotations
+
+import argparse
+
+from caffe2.commands.common import add_json, show_json
+from caffe2.graph.files import load_net, save_net
+from caffe2.graph.upgrade import upgrade_net
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("net", help="the file of a net, binary or text")
+    parser.add_argument(
+        "--output",
+        "-o",
+        help="where it is written, as text when the name ends in .pbtxt; "
+        "without it, what would change is only said",
+    )
+    add_json(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    net, notes = upgrade_net(load_net(options.net))
+    if options.output:
+        save_net(net, options.output)
+    if options.json:
+        show_json({"changes": notes})
+    else:
+        print("\n".join(notes) or "nothing to change")
+    return 0

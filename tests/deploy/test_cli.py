@@ -1,0 +1,231 @@
+"""The program `caffe2` on small models: what it prints, writes and exits with."""
+
+import json
+
+import numpy as np
+import pytest
+
+from caffe2 import cli
+from caffe2.graph.files import load_net, save_message, save_net
+from caffe2.proto import caffe2_pb2
+from caffe2.python import core
+
+W = np.float32([[1, 2], [3, 4], [5, 6]])
+
+
+def build(weights=W):
+    init, net = core.Net("init"), core.Net("predict")
+    init.GivenTensorFill([], "w", shape=weights.shape, values=weights.ravel().tolist())
+    init.GivenTensorFill([], "b", shape=[3], values=[0.5, -0.5, 0.0])
+    net.FC(["x", "w", "b"], "h")
+    net.Relu("h", "h")
+    net.Softmax("h", "y")
+    predict = net.Proto()
+    predict.external_input[:] = ["x", "w", "b"]
+    predict.external_output.append("y")
+    predict.name = init.Proto().name = "small"  # others are numbered
+    return init.Proto(), predict
+
+
+@pytest.fixture
+def model(tmp_path, monkeypatch):
+    """The two files of a model, in the working folder, with names that tell nothing."""
+    monkeypatch.chdir(tmp_path)
+    init, predict = build()
+    save_net(init, "one")
+    save_net(predict, "two")
+    np.save("x.npy", np.float32([[1, 0], [0, -1]]))
+    return ["one", "two"]
+
+
+def run(capsys, *arguments):
+    """Exit code, and what was printed to the screen and as error."""
+    code = cli.main(list(map(str, arguments)))
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
+
+
+def as_json(capsys, *arguments):
+    code, printed, _ = run(capsys, *arguments, "--json")
+    return code, json.loads(printed)
+
+
+def answer(x=((1, 0), (0, -1))):
+    scores = np.maximum(np.float64(x) @ W.T + [0.5, -0.5, 0], 0)
+    return np.exp(scores) / np.exp(scores).sum(1, keepdims=True)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_summary(capsys, model, order):
+    code, facts = as_json(capsys, "summary", *model[::order], "--shape", "x=4,2")
+    assert code == 0
+    assert facts["inputs"] == {"x": "4x2 float32"} and facts["outputs"] == {"y": "4x3 float32"}
+    assert facts["parameters"] == 9 and facts["parameter_bytes"] == 36
+    assert [op["flops"] for op in facts["operators"]] == [2 * 4 * 3 * 2, 12, 12]
+    assert facts["flops"] == 72 and facts["activation_bytes"] == 96 and facts["missing"] == {}
+
+
+def test_summary_for_people(capsys, model):
+    code, printed, _ = run(capsys, "summary", *model)
+    assert code == 0
+    assert "give --shape NAME=1,3,224,224" in printed
+    assert "inputs     x ?" in printed and "parameters 9 (36 B)" in printed
+    _, printed, _ = run(capsys, "summary", *model, "--shape", "x=4,2")
+    first = " ".join(printed.splitlines()[1].split())
+    assert first == "0 FC x, w, b h 4x3 float32 48"
+
+
+def test_what_is_missing_is_shown_and_refused(capsys, model):
+    net = load_net("two")
+    net.op.add(type="Magic", input=["y"], output=["y"])
+    save_net(net, "two")
+    code, facts = as_json(capsys, "summary", *model)
+    assert (code, facts["missing"]) == (0, {"Magic": ["#3 Magic"]})
+    code, found = as_json(capsys, "verify", *model)
+    assert code == 1 and len(found["problems"]) == 1 and "Magic" in found["problems"][0]
+    code, _, error = run(capsys, "run", *model, "--input", "x.npy")
+    assert code == 2 and "operators that do not exist here: Magic (predict_net #3 Magic)" in error
+
+
+def test_verify(capsys, model):
+    assert run(capsys, "verify", *model, "--target", "phone")[:2] == (0, "no problems found\n")
+    code, printed, _ = run(capsys, "verify", *model, "--shape", "x=4,5")
+    assert code == 1 and '"small", #0 FC' in printed
+    net = load_net("two")
+    net.op[1].engine = "REFERENCE"
+    net.op.add(type="Python", input=["y"], output=["z"])
+    save_net(net, "two")
+    assert run(capsys, "verify", *model)[0] == 0
+    code, printed, _ = run(capsys, "verify", *model, "--target", "phone")
+    assert code == 1
+    assert "#1 Relu runs on its NumPy body" in printed and "#3 Python touches code" in printed
+
+
+def test_run(capsys, model, tmp_path):
+    (tmp_path / "labels").write_text("cat\ndog\nfish\n")
+    code, printed, _ = run(
+        capsys, "run", *model, "--input", "x=x.npy", "--output", "y.npz", "--top", 2,
+        "--labels", "labels",
+    )  # fmt: skip
+    assert code == 0
+    with np.load("y.npz") as archive:
+        np.testing.assert_allclose(archive["y"], answer(), rtol=1e-5)
+    assert printed.splitlines()[0] == "y  2x3 float32"
+    assert printed.splitlines()[3].split()[0] == "fish"
+    np.savez("x.npz", x=np.float32([[1, 0]]))
+    _, found = as_json(capsys, "run", *model, "--input", "x.npz", "--top", 1)
+    [[best]] = found["top"]["y"]
+    assert best["label"] == 2 and best["value"] == pytest.approx(answer([[1, 0]])[0, 2], rel=1e-5)
+
+
+def test_images_are_laid_out_as_nets_want(capsys, tmp_path, monkeypatch):
+    image = pytest.importorskip("PIL.Image")
+    monkeypatch.chdir(tmp_path)
+    net = caffe2_pb2.NetDef(name="same", external_input=["x"], external_output=["y"])
+    net.op.add(type="Copy", input=["x"], output=["y"])
+    save_net(net, "net")
+    pixels = np.arange(24, dtype=np.uint8).reshape(2, 4, 3)
+    image.fromarray(pixels).save("x.png")
+    options = ["--bgr", "--mean", "1,2,3", "--scale", "0.5"]
+    assert run(capsys, "run", "net", "--input", "x.png", "--output", "y.npz", *options)[0] == 0
+    with np.load("y.npz") as archive:
+        expected = (pixels[..., ::-1] - np.float32([1, 2, 3])) / 2
+        np.testing.assert_array_equal(archive["y"], expected.transpose(2, 0, 1)[None])
+
+
+def test_errors_have_a_code_of_their_own(capsys, model, tmp_path):
+    (tmp_path / "page").write_text("<html></html>")
+    for arguments, problem in (
+        (["summary", "page"], "page holds no NetDef: it is an HTML page"),
+        (["summary", "none"], "No such file"),
+        (["summary", "one", "two", "two"], "one file or two, not 3"),
+        (["run", *model], "the net needs x: give --input or --shape"),
+        (["run", *model, "--shape", "x=-1,2"], "--shape x=-1,2: NAME=1,3"),
+        (["run", *model, "--shape", "x=a"], "--shape x=a: NAME=1,3"),
+        (["draw", "two", "-o", "two.gif"], "pictures end in .svg, .dot or .png"),
+        (["optimize", "two", "-o", "both"], "give the init net, too"),
+        (["bench", *model, "--shape", "x=1,2", "--runs", "0"], "--runs is 1 or more"),
+    ):
+        code, printed, error = run(capsys, *arguments)
+        assert (code, printed) == (2, "") and problem in error
+        assert error.startswith(f"caffe2 {arguments[0]}: ")
+
+
+def test_what_touches_is_refused(capsys, model):
+    net = load_net("two")
+    net.op.add(type="Python", input=["y"], output=["z"])
+    save_net(net, "two")
+    for command in (["run"], ["bench"]):
+        code, _, error = run(capsys, *command, *model, "--shape", "x=1,2")
+        assert code == 2 and "#3 Python touches code" in error
+    code, _, error = run(capsys, "diff", "one,two", "one,two", "--run", "--shape", "x=1,2")
+    assert code == 2 and "#3 Python touches code" in error
+
+
+def test_draw(capsys, model, tmp_path):
+    assert run(capsys, "draw", *model, "-o", "net.svg")[0] == 0
+    assert "Softmax" in (tmp_path / "net.svg").read_text()
+    assert run(capsys, "draw", *model, "-o", "net.dot")[0] == 0
+    assert (tmp_path / "net.dot").read_text().startswith('digraph "small"')
+
+
+def test_diff(capsys, model):
+    assert run(capsys, "diff", "one,two", "two,one")[:2] == (0, "")
+    init, predict = build(W + np.float32([[0, 0], [0, 1], [0, 0]]))
+    predict.op[1].type = "Sigmoid"
+    save_message(caffe2_pb2.ModelDef(name="m", net=[init, predict]), "other")
+    code, found = as_json(capsys, "diff", "one,two", "other")
+    assert code == 1 and "-h = Relu(h)" in found["differences"]
+    values = ["--shape", "x=2,2"]
+    code, found = as_json(capsys, "diff", "one,two", "other", "--run", *values)
+    assert code == 1 and found["first"]["blob"] == "h"
+    assert run(capsys, "diff", "one,two", "one,two", "--run", *values)[:2] == (0, "no difference\n")
+
+
+def test_diff_of_two_runs(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    a = {"a": np.float32([1, 2]), "b": np.float32([1, np.inf]), "c": np.int32([1])}
+    np.savez("a.npz", **a)
+    for name, other, place in (
+        ("b", np.float32([1.00001, np.inf]), None),
+        ("b", np.float32([1.001, np.inf]), "1 and 1.001 at [0]"),
+        ("b", np.float32([1, np.nan]), "inf and nan at [1]"),
+        ("b", np.float32([[1, np.inf]]), "(2,) float32 and (1, 2) float32"),
+        ("c", np.int32([2]), "1 and 2 at [0]"),
+    ):
+        np.savez("b.npz", **{**a, name: other})
+        code, found = as_json(capsys, "diff", "a.npz", "b.npz")
+        assert code == (0 if place is None else 1)
+        if place:
+            assert found["first"]["blob"] == name and place in found["first"]["problem"]
+
+
+def test_bench(capsys, model):
+    code, found = as_json(capsys, "bench", *model, "--shape", "x=3,2", "--runs", 2)
+    assert code == 0 and found["ms"] > 0
+    assert [op["type"] for op in found["operators"]] == ["FC", "Relu", "Softmax"]
+    assert [op["flops"] for op in found["operators"]] == [36, 9, 9]
+    code, printed, _ = run(capsys, "bench", *model, "--shape", "x=3,2", "--threads", 1)
+    assert code == 0 and "ms a run (median of 10" in printed
+
+
+def test_optimize(capsys, model):
+    net = load_net("two")
+    net.op.add(type="Copy", input=["y"], output=["unused"])
+    save_net(net, "two")
+    code, found = as_json(capsys, "optimize", *model, "-o", "both")
+    assert (code, found["before"], found["after"]) == (0, 4, 3)
+    assert run(capsys, "run", "both", "--input", "x.npy", "--output", "y.npz")[0] == 0
+    with np.load("y.npz") as archive:
+        np.testing.assert_allclose(archive["y"], answer(), rtol=1e-5)
+
+
+def test_upgrade(capsys, model, tmp_path):
+    (tmp_path / "old").write_text(
+        'op { type: "Relu" input: "x" output: "y" device_option { device_type: 1 cuda_gpu_id: 2 } }'
+    )
+    code, printed, _ = run(capsys, "upgrade", "old", "-o", "new.pbtxt")
+    assert (code, printed) == (0, "#0 Relu: GPU left out\n")
+    new = 'op {\n  input: "x"\n  output: "y"\n  type: "Relu"\n}\n'
+    assert (tmp_path / "new.pbtxt").read_text() == new
+    assert run(capsys, "upgrade", "new.pbtxt")[1] == "nothing to change\n"
