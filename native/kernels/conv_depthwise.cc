@@ -70,14 +70,20 @@ FORCE_INLINE void sum_row(Taps t, int64_t count, vf bias, const float* add, cons
     t.x += pixels * STRIDE * VL;
     y += pixels * VL;
     if (add) add += pixels * VL;
-    count -= pixels;
   };
-  for (; count >= PIXELS; next(PIXELS)) sum_taps<PIXELS, STRIDE, KW>(t, bias, add, bounds, y);
+  for (; count >= PIXELS; count -= PIXELS) {
+    sum_taps<PIXELS, STRIDE, KW>(t, bias, add, bounds, y);
+    next(PIXELS);
+  }
   if (count >= PIXELS / 2) {
     sum_taps<PIXELS / 2, STRIDE, KW>(t, bias, add, bounds, y);
     next(PIXELS / 2);
+    count -= PIXELS / 2;
   }
-  for (; count > 0; next(1)) sum_taps<1, STRIDE, KW>(t, bias, add, bounds, y);
+  for (; count > 0; count--) {
+    sum_taps<1, STRIDE, KW>(t, bias, add, bounds, y);
+    next(1);
+  }
 }
 
 using Row = void (*)(Taps, int64_t, vf, const float*, const Bounds&, float*);
