@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
         workspace.run_net(net.name)
         times.append((time.perf_counter() - start) * 1000)
     each = workspace.time_operators(net.name, options.runs)
-    specs, _ = model.specs({name: Spec(v.shape, v.dtype) for name, v in inputs.items()})
+    specs = model.specs({name: Spec(v.shape, v.dtype) for name, v in inputs.items()})
     flops = [operator_flops(op, specs) for op in net.op]
     if options.json:
         operators = [

@@ -32,9 +32,16 @@ class Model(NamedTuple):
         return list(dict.fromkeys(name for op in self.init.op for name in op.output))
 
     @property
+    def stand_in(self) -> list[str]:
+        """The first input, where all are filled: its value only stands for one that is given."""
+        declared = list(self.predict.external_input)
+        return declared[:1] if set(declared) <= set(self.filled) else []
+
+    @property
     def inputs(self) -> list[str]:
-        """What is read and neither written before nor filled."""
-        written, found = set(self.filled), dict[str, None]()
+        """What is read and neither written before nor filled, and a filled one that stands for
+        values that are given."""
+        written, found = set(self.filled), dict.fromkeys(self.stand_in)
         for op in self.predict.op:
             found.update((name, None) for name in op.input if name not in written)
             written.update(op.output)
@@ -47,10 +54,14 @@ class Model(NamedTuple):
         last = [name for op in self.predict.op for name in op.output if name not in read]
         return list(self.predict.external_output) or list(dict.fromkeys(last))
 
-    def specs(self, given: Mapping[str, Spec]) -> tuple[dict[str, Spec], list[tuple[int, Any]]]:
-        """Shapes and types by blob, and the operators that refuse theirs."""
-        known, _ = infer_shapes(self.init, {})
-        return infer_shapes(self.predict, {**known, **given})
+    def known(self, given: Mapping[str, Spec]) -> dict[str, Spec]:
+        """Shapes and types of what is filled and of what is given."""
+        filled, _ = infer_shapes(self.init, {})
+        return {n: spec for n, spec in filled.items() if n not in self.stand_in} | dict(given)
+
+    def specs(self, given: Mapping[str, Spec]) -> dict[str, Spec]:
+        """Shapes and types by blob, as far as they follow."""
+        return infer_shapes(self.predict, self.known(given))[0]
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
@@ -156,7 +167,9 @@ def read_inputs(options: argparse.Namespace, model: Model) -> dict[str, Array]:
             name = model.inputs[0]
         is_array = path.endswith(".npy")
         found[name] = np.load(path, allow_pickle=False) if is_array else _image(path, options)
-    missing = [name for name in model.inputs if name not in found]
+    missing = [n for n in model.inputs if n not in found and n not in model.stand_in]
+    if model.stand_in and not found:
+        missing = model.stand_in
     if missing:
         raise UsageError(f"the net needs {', '.join(missing)}: give --input or --shape")
     return found

@@ -28,7 +28,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     model = load_model(options.model)
-    specs, _ = model.specs(parse_shapes(options.shape))
+    specs = model.specs(parse_shapes(options.shape))
     read = {name for op in model.predict.op for name in op.input}
     params = [specs[name] for name in model.filled if name in specs and name in read]
     # A blob that is written in place is listed where it was written last.

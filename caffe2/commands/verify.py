@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping, Sequence
 
 from caffe2 import ops
 from caffe2.commands.common import (
@@ -15,7 +16,7 @@ from caffe2.commands.common import (
 )
 from caffe2.graph import verify as checks
 from caffe2.graph.nesting import every_operator, touching_operators, undeclared_operators
-from caffe2.graph.shapes import infer_shapes
+from caffe2.ops.declaration import Spec
 from caffe2.proto import caffe2_pb2
 
 
@@ -33,12 +34,14 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     model = load_model(options.model)
-    known, _ = infer_shapes(model.init, {})
-    specs = {**known, **parse_shapes(options.shape)}
+    specs = model.known(parse_shapes(options.shape))
+    there = model.filled if model.predict.external_input else [*model.filled, *model.inputs]
     problems = []
-    for net, filled in ((model.init, ()), (model.predict, model.filled)):
+    nets: list[tuple[caffe2_pb2.NetDef, Sequence[str], Mapping[str, Spec]]]
+    nets = [(model.init, (), {}), (model.predict, there, specs)]
+    for net, known, given in nets:
         if net.op:
-            problems += checks.verify(net, known=filled, specs=specs if filled else None)
+            problems += checks.verify(net, known=known, specs=given)
             problems += _nested_problems(net)
             if options.target == "phone":
                 problems += _unfit_for_phones(net)

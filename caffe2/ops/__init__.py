@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import functools
 import importlib
 import pkgutil
 import threading
@@ -40,8 +41,12 @@ def find(type: str) -> Declaration:
     try:
         return _declarations[type]
     except KeyError:
-        near = difflib.get_close_matches(type, _declarations, 3)
-        raise UnknownOperatorError(type, near) from None
+        raise UnknownOperatorError(type, list(_near(type, len(_declarations)))) from None
+
+
+@functools.lru_cache(maxsize=256)  # looking is slow, and a net may ask for each of its operators
+def _near(type: str, declared: int) -> tuple[str, ...]:
+    return tuple(difflib.get_close_matches(type, _declarations, 3))
 
 
 def all() -> dict[str, Declaration]:

@@ -229,3 +229,27 @@ def test_upgrade(capsys, model, tmp_path):
     new = 'op {\n  input: "x"\n  output: "y"\n  type: "Relu"\n}\n'
     assert (tmp_path / "new.pbtxt").read_text() == new
     assert run(capsys, "upgrade", "new.pbtxt")[1] == "nothing to change\n"
+
+
+def test_a_value_that_stands_for_the_input_is_not_taken_for_it(capsys, model):
+    init = load_net("one")
+    filled = init.op.add(type="GivenTensorFill", output=["x"])
+    filled.arg.add(name="shape", ints=[1])
+    filled.arg.add(name="values", floats=[0.0])
+    save_net(init, "one")
+    assert run(capsys, "verify", *model)[:2] == (0, "no problems found\n")
+    _, facts = as_json(capsys, "summary", *model)
+    assert facts["inputs"] == {"x": "?"}
+    assert run(capsys, "run", *model, "--input", "x.npy", "--output", "y.npz")[0] == 0
+    with np.load("y.npz") as archive:
+        np.testing.assert_allclose(archive["y"], answer(), rtol=1e-5)
+    code, _, error = run(capsys, "run", *model)
+    assert code == 2 and "the net needs x" in error
+
+
+def test_inputs_that_are_not_declared(capsys, model):
+    net = load_net("two")
+    del net.external_input[:]
+    save_net(net, "two")
+    assert run(capsys, "verify", *model)[0] == 0
+    assert as_json(capsys, "run", *model, "--input", "x.npy")[1]["outputs"] == {"y": [2, 3]}
