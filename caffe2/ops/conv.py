@@ -52,14 +52,7 @@ def _by_group(X: Array, group: int) -> Array:
     return X.reshape(X.shape[0], group, inner, int(np.prod(X.shape[2:], dtype=np.int64)))
 
 
-@operator(
-    "Conv",
-    inputs="X filter bias?",
-    outputs="Y",
-    args=_ARGS,
-    types={"X": FLOAT, "filter": FLOAT, "bias": FLOAT},
-)
-class Conv:
+class _Conv:
     """Convolution (without flipping the filter: cross-correlation), with 1, 2, 3 or more spatial
     axes.
 
@@ -104,21 +97,16 @@ class Conv:
     def gradient(op: GradientContext) -> Any:
         inputs = [op.input(0), op.input(1), op.grad(0)]
         if len(op.inputs) == 2:
-            return op.make("ConvGradient", inputs, [op.input_grad(1), op.input_grad(0)], no_bias=1)
+            return op.make(
+                f"{op.type}Gradient", inputs, [op.input_grad(1), op.input_grad(0)], no_bias=1
+            )
         outputs = [op.input_grad(1), op.input_grad(2), op.input_grad(0)]
         if op.args.no_bias:
-            return op.make("ConvGradient", inputs, outputs, no_bias=0)
-        return op.make("ConvGradient", inputs, outputs)
+            return op.make(f"{op.type}Gradient", inputs, outputs, no_bias=0)
+        return op.make(f"{op.type}Gradient", inputs, outputs)
 
 
-@operator(
-    "ConvGradient",
-    inputs="X filter dY",
-    outputs="filter_grad bias_or_X_grad? X_grad?",
-    args=_ARGS,
-    types={"X": FLOAT, "filter": FLOAT, "dY": FLOAT},
-)
-class ConvGradient:
+class _ConvGradient:
     """The gradient of Conv.
 
     X, filter, arguments: as for Conv.  dY: float with the shape of Y of Conv.
@@ -161,3 +149,23 @@ class ConvGradient:
         if op.args.no_bias:
             return dw, dx
         return dw, dy.sum(axis=(0, *range(2, dy.ndim))).astype(filter.dtype), dx
+
+
+# The names with a number of axes take what Conv takes; three axes have no C++ kernel.
+for _axes in ("", "1D", "2D", "3D"):
+    operator(
+        f"Conv{_axes}",
+        inputs="X filter bias?",
+        outputs="Y",
+        args=_ARGS,
+        types={"X": FLOAT, "filter": FLOAT, "bias": FLOAT},
+        native=_axes != "3D",
+    )(_Conv)
+    operator(
+        f"Conv{_axes}Gradient",
+        inputs="X filter dY",
+        outputs="filter_grad bias_or_X_grad? X_grad?",
+        args=_ARGS,
+        types={"X": FLOAT, "filter": FLOAT, "dY": FLOAT},
+        native=_axes != "3D",
+    )(_ConvGradient)

@@ -1,5 +1,5 @@
 # mypy: disable-error-code="misc, no-any-return"
-"""Cross-entropies of distributions and of logits."""
+"""Cross-entropies of distributions and of logits, divergence of Bernoulli distributions."""
 
 from __future__ import annotations
 
@@ -221,3 +221,59 @@ class WeightedSigmoidCrossEntropyWithLogitsGradient:
     def reference(g: Array, logits: Array, targets: Array, weights: Array) -> Array:
         slope = weights * (_sigmoid(logits.astype(np.float64)) - targets)
         return np.asarray(_spread(g, logits) * slope).astype(logits.dtype)
+
+
+def _entropy(p: Array) -> Array:
+    """Of Bernoulli distributions in nats; 0 for what is no probability."""
+    inside = np.where((p > _SMALLEST) & (p < 1), p, 0.5)
+    entropy = -inside * np.log(inside) - (1 - inside) * np.log1p(-inside)
+    return np.where(inside == p, entropy, 0)
+
+
+def _logit(p: Array) -> Array:
+    return np.log(np.maximum(p, _SMALLEST)) - np.log(np.maximum(1 - p, _SMALLEST))
+
+
+@operator("BernoulliJSD", inputs="X T", outputs="L", types={"X": FLOAT, "T": FLOAT})
+class BernoulliJSD:
+    """L = H((X + T) / 2) - (H(X) + H(T)) / 2: the Jensen-Shannon divergence of two Bernoulli
+    distributions in nats, with H(p) = -p log(p) - (1 - p) log(1 - p) (Lin, 1991).
+
+    X, T: float, probabilities, equally many elements.  L: float with the shape of X.
+    """
+
+    def shape(X: Spec, T: Spec) -> Spec:
+        require_same_size("T", T, "X", X)
+        return X
+
+    def reference(X: Array, T: Array) -> Array:
+        x, t = X.astype(np.float64), T.astype(np.float64).reshape(X.shape)
+        return (_entropy((x + t) / 2) - (_entropy(x) + _entropy(t)) / 2).astype(X.dtype)
+
+    def gradient(op: GradientContext) -> Any:
+        inputs = [op.grad(0), op.input(0), op.input(1)]
+        return op.make("BernoulliJSDGradient", inputs, [op.input_grad(0)])
+
+
+@operator(
+    "BernoulliJSDGradient",
+    inputs="dL X T",
+    outputs="dX",
+    types={"dL": FLOAT, "X": FLOAT, "T": FLOAT},
+)
+class BernoulliJSDGradient:
+    """dX = dL * (logit(X) - logit((X + T) / 2)) / 2, with logit(p) = log(p / (1 - p)) and neither
+    side of it below 1e-20: the gradient of BernoulliJSD with respect to X.
+
+    dL, X, T: float, equally many elements.  dX: float with the shape of X.
+    """
+
+    def shape(dL: Spec, X: Spec, T: Spec) -> Spec:
+        require_same_size("dL", dL, "X", X)
+        require_same_size("T", T, "X", X)
+        return X
+
+    def reference(dL: Array, X: Array, T: Array) -> Array:
+        x, t = X.astype(np.float64), T.astype(np.float64).reshape(X.shape)
+        slope = (_logit(x) - _logit((x + t) / 2)) / 2
+        return (dL.reshape(X.shape) * slope).astype(X.dtype)

@@ -1,5 +1,5 @@
 # mypy: disable-error-code="misc, no-any-return"
-"""Matrix products: FC, MatMul."""
+"""Matrix products: FC, FCTransposed, MatMul."""
 
 from __future__ import annotations
 
@@ -15,16 +15,18 @@ from caffe2.ops.shapes import canonical_axis, size, split_at
 _FC_ARGS = {"axis": Int(1), "axis_w": Int(1), "float16_compute": Bool(False)}
 
 
-def _fc_sizes(X: Spec, W: Spec, op: OpView) -> tuple[int, int, int, int]:
+def _fc_sizes(X: Spec, W: Spec, op: OpView, transposed: bool) -> tuple[int, int, int, int]:
     """Rows M, outputs N, features K, and the axis of X where its features begin."""
     axis = canonical_axis(op.args.axis, len(X.shape))
     axis_w = canonical_axis(op.args.axis_w, len(W.shape), "axis_w")
     rows, features = split_at(X.shape, axis)
-    outputs, features_w = split_at(W.shape, axis_w)
+    sides = split_at(W.shape, axis_w)
+    outputs, features_w = reversed(sides) if transposed else sides
     if features != features_w:
+        place = f"{'before' if transposed else 'from'} axis_w={axis_w}"
         raise OperatorError(
             "W",
-            f"has shape {W.shape}: {features_w} features from axis_w={axis_w} on; "
+            f"has shape {W.shape}: {features_w} features {place}; "
             f"X has shape {X.shape}: {features} from axis={axis} on",
         )
     return rows, outputs, features, axis
@@ -34,77 +36,97 @@ def _spec(array: Array) -> Spec:
     return Spec(array.shape, array.dtype)
 
 
-@operator(
-    "FC",
-    inputs="X W b",
-    outputs="Y",
-    args=_FC_ARGS,
-    types={"X": FLOAT, "W": FLOAT, "b": FLOAT},
-)
-class FC:
-    """Y = X W^T + b, the fully connected layer.
+def _declare_layer(name: str, transposed: bool, equation: str, weights: str) -> None:
+    """`name` and its gradient; W is [N, K], or [K, N] where it is transposed."""
+
+    def sizes(X: Any, W: Any, op: OpView) -> tuple[int, int, int, int]:
+        return _fc_sizes(_spec(X), _spec(W), op, transposed)
+
+    def matrix(W: Array, outputs: int, features: int) -> Array:
+        """W as [N, K] in float64."""
+        wide = W.astype(np.float64)
+        if transposed:
+            return wide.reshape(features, outputs).T
+        return wide.reshape(outputs, features)
+
+    class Layer:
+        __doc__ = f"""{equation}, the fully connected layer.
 
     X: float (..., K): the dimensions from `axis` on are flattened to K features.
-    W: float (N, ...): the dimensions from `axis_w` on are flattened to K; (N, K, 1, 1) of old
-       models is fine.
+    {weights}
     b: float (N,).
     Y: float, the dimensions of X before `axis`, then N.
     axis, axis_w: negative ones count from the back.  float16_compute is accepted and has no
     effect: products are summed in float32 or better.
     """
 
-    def shape(X: Spec, W: Spec, b: Spec, op: OpView) -> Spec:
-        _, outputs, _, axis = _fc_sizes(X, W, op)
-        if b.shape != (outputs,):
-            raise OperatorError(
-                "b", f"has shape {b.shape}; ({outputs},) is needed, W has {outputs} rows"
+        def shape(X: Spec, W: Spec, b: Spec, op: OpView) -> Spec:
+            _, outputs, _, axis = sizes(X, W, op)
+            if b.shape != (outputs,):
+                problem = f"has shape {b.shape}; ({outputs},) is needed, as W has shape {W.shape}"
+                raise OperatorError("b", problem)
+            return Spec((*X.shape[:axis], outputs), X.dtype)
+
+        def reference(X: Array, W: Array, b: Array, op: OpView) -> Array:
+            rows, outputs, features, axis = sizes(X, W, op)
+            x = X.reshape(rows, features).astype(np.float64)
+            y = x @ matrix(W, outputs, features).T + b
+            return y.astype(X.dtype).reshape(*X.shape[:axis], outputs)
+
+        def gradient(op: GradientContext) -> Any:
+            return op.make(
+                f"{name}Gradient",
+                [op.input(0), op.input(1), op.grad(0)],
+                [op.input_grad(1), op.input_grad(2), op.input_grad(0)],
             )
-        return Spec((*X.shape[:axis], outputs), X.dtype)
 
-    def reference(X: Array, W: Array, b: Array, op: OpView) -> Array:
-        rows, outputs, features, axis = _fc_sizes(_spec(X), _spec(W), op)
-        x = X.reshape(rows, features).astype(np.float64)
-        w = W.reshape(outputs, features).astype(np.float64)
-        return (x @ w.T + b).astype(X.dtype).reshape(*X.shape[:axis], outputs)
+    class Gradient:
+        __doc__ = f"""The gradient of {name}: dW, db = sum of dY over rows, and dX.
 
-    def gradient(op: GradientContext) -> Any:
-        return op.make(
-            "FCGradient",
-            [op.input(0), op.input(1), op.grad(0)],
-            [op.input_grad(1), op.input_grad(2), op.input_grad(0)],
-        )
-
-
-@operator(
-    "FCGradient",
-    inputs="X W dY",
-    outputs="dW db dX?",
-    args=_FC_ARGS,
-    types={"X": FLOAT, "W": FLOAT, "dY": FLOAT},
-)
-class FCGradient:
-    """dW = dY^T X, db = sum of dY over rows, dX = dY W: the gradient of FC.
-
-    X, W: as for FC.  dY: float with as many elements as Y of FC, in its order.
+    X, W: as for {name}.  dY: float with as many elements as Y there, in its order.
     dW, db, dX: float with the shapes of W, b, X; dX is computed only when named.
     """
 
-    def shape(X: Spec, W: Spec, dY: Spec, op: OpView) -> tuple[Spec, ...]:
-        rows, outputs, _, _ = _fc_sizes(X, W, op)
-        if size(dY) != rows * outputs:
-            raise OperatorError(
-                "dY", f"has shape {dY.shape}; {rows} x {outputs} elements are needed"
-            )
-        return W, Spec((outputs,), W.dtype), X
+        def shape(X: Spec, W: Spec, dY: Spec, op: OpView) -> tuple[Spec, ...]:
+            rows, outputs, _, _ = sizes(X, W, op)
+            if size(dY) != rows * outputs:
+                raise OperatorError(
+                    "dY", f"has shape {dY.shape}; {rows} x {outputs} elements are needed"
+                )
+            return W, Spec((outputs,), W.dtype), X
 
-    def reference(X: Array, W: Array, dY: Array, op: OpView) -> tuple[Array, ...]:
-        rows, outputs, features, _ = _fc_sizes(_spec(X), _spec(W), op)
-        x = X.reshape(rows, features).astype(np.float64)
-        w = W.reshape(outputs, features).astype(np.float64)
-        dy = dY.reshape(rows, outputs).astype(np.float64)
-        dw = (dy.T @ x).reshape(W.shape)
-        dx = (dy @ w).reshape(X.shape)
-        return dw.astype(W.dtype), dy.sum(axis=0).astype(W.dtype), dx.astype(X.dtype)
+        def reference(X: Array, W: Array, dY: Array, op: OpView) -> tuple[Array, ...]:
+            rows, outputs, features, _ = sizes(X, W, op)
+            x = X.reshape(rows, features).astype(np.float64)
+            dy = dY.reshape(rows, outputs).astype(np.float64)
+            dw = (x.T @ dy if transposed else dy.T @ x).reshape(W.shape)
+            dx = (dy @ matrix(W, outputs, features)).reshape(X.shape)
+            return dw.astype(W.dtype), dy.sum(axis=0).astype(W.dtype), dx.astype(X.dtype)
+
+    types = {"X": FLOAT, "W": FLOAT}
+    operator(name, inputs="X W b", outputs="Y", args=_FC_ARGS, types={**types, "b": FLOAT})(Layer)
+    operator(
+        f"{name}Gradient",
+        inputs="X W dY",
+        outputs="dW db dX?",
+        args=_FC_ARGS,
+        types={**types, "dY": FLOAT},
+    )(Gradient)
+
+
+_declare_layer(
+    "FC",
+    False,
+    "Y = X W^T + b",
+    """W: float (N, ...): the dimensions from `axis_w` on are flattened to K; (N, K, 1, 1) of old
+       models is fine.""",
+)
+_declare_layer(
+    "FCTransposed",
+    True,
+    "Y = X W + b",
+    """W: float (K..., N...): the dimensions before `axis_w` are K features, the others N.""",
+)
 
 
 def _matmul_sizes(A: Spec, B: Spec, op: OpView) -> tuple[int, int]:

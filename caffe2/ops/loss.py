@@ -24,7 +24,7 @@ from caffe2.ops.shapes import canonical_axis, require_rank, require_single, size
 _SMALLEST = 1e-20
 
 
-def _check_labels(name: str, labels: Array, classes: int) -> None:
+def check_labels(name: str, labels: Array, classes: int) -> None:
     wrong = np.flatnonzero((labels < 0) | (labels >= classes))
     if wrong.size:
         at = int(wrong[0])
@@ -65,7 +65,7 @@ class LabelCrossEntropy:
 
     def reference(X: Array, label: Array) -> Array:
         rows, classes = _rows_and_classes(Spec(X.shape, X.dtype))
-        _check_labels("label", label, classes)
+        check_labels("label", label, classes)
         chosen = X.reshape(rows, classes)[np.arange(rows), label.reshape(-1)]
         return (-np.log(np.maximum(chosen.astype(np.float64), _SMALLEST))).astype(X.dtype)
 
@@ -97,7 +97,7 @@ class LabelCrossEntropyGradient:
 
     def reference(X: Array, label: Array, dY: Array) -> Array:
         rows, classes = _rows_and_classes(Spec(X.shape, X.dtype))
-        _check_labels("label", label, classes)
+        check_labels("label", label, classes)
         at = np.arange(rows), label.reshape(-1)
         dx = np.zeros((rows, classes))
         chosen = X.reshape(rows, classes)[at].astype(np.float64)
@@ -161,10 +161,10 @@ def _loss_sizes(logits: Spec, labels: Spec, weights: Spec | None, op: OpView) ->
     return rows, classes
 
 
-def _row_weights(weights: Array | None, rows: int) -> tuple[Array, float]:
+def _row_weights(weights: Array | None, rows: int, op: OpView) -> tuple[Array, float]:
     """Weight of each row and 1 / (sum of weights); 0 for no rows and for weights that cancel."""
     each = np.ones(rows) if weights is None else weights.reshape(rows).astype(np.float64)
-    total = float(each.sum())
+    total = rows if op.args.average_by_batch_size else float(each.sum())
     return each, 1 / total if total else 0.0
 
 
@@ -184,6 +184,7 @@ _LOSS_ARGS = {
     "label_prob": Bool(False),
     "axis": Int(1),
     "scale": Float(1.0, min=0.0),
+    "average_by_batch_size": Bool(False),
     "order": Str("NCHW", choices=("NCHW", "NHWC")),
 }
 
@@ -208,6 +209,7 @@ class SoftmaxWithLoss:
     weight_tensor: float with N weights; 1 each when left out.
     softmax: float with the shape of logits.  loss: float scalar, shape (), in nats; 0 when there
         are no rows or the weights sum to 0.
+    average_by_batch_size: the sum is divided by N instead of by the sum of the weights.
     order is accepted and has no effect.
     """
 
@@ -234,9 +236,9 @@ class SoftmaxWithLoss:
             _check_probabilities(probabilities)
             losses = -(probabilities * np.maximum(logs, np.log(_SMALLEST))).sum(axis=1)
         else:
-            _check_labels("labels", labels, classes)
+            check_labels("labels", labels, classes)
             losses = -logs[np.arange(rows), labels.reshape(-1)]
-        weights, inverse = _row_weights(weight_tensor, rows)
+        weights, inverse = _row_weights(weight_tensor, rows, op)
         loss = op.args.scale * (losses * weights).sum() * inverse if inverse else 0.0
         softmax = np.exp(logs).astype(logits.dtype).reshape(logits.shape)
         return softmax, np.asarray(loss, dtype=logits.dtype)
@@ -288,7 +290,7 @@ class SoftmaxWithLossGradient:
         loss_grad: Spec | None,
         op: OpView,
     ) -> Spec:
-        weights, softmax, grad, names = _gradient_inputs(
+        weights, softmax, grad, names = gradient_inputs(
             weight_tensor_or_softmax, softmax_or_loss_grad, loss_grad
         )
         _loss_sizes(logits, labels, weights, op)
@@ -306,7 +308,7 @@ class SoftmaxWithLossGradient:
         loss_grad: Array | None,
         op: OpView,
     ) -> Array:
-        weights, softmax, grad, _ = _gradient_inputs(
+        weights, softmax, grad, _ = gradient_inputs(
             weight_tensor_or_softmax, softmax_or_loss_grad, loss_grad
         )
         rows, classes = split_at(logits.shape, canonical_axis(op.args.axis, logits.ndim))
@@ -314,16 +316,16 @@ class SoftmaxWithLossGradient:
             target = labels.reshape(rows, classes).astype(np.float64)
             _check_probabilities(target)
         else:
-            _check_labels("labels", labels, classes)
+            check_labels("labels", labels, classes)
             target = np.zeros((rows, classes))
             target[np.arange(rows), labels.reshape(-1)] = 1
-        each, inverse = _row_weights(weights, rows)
+        each, inverse = _row_weights(weights, rows, op)
         factor = op.args.scale * inverse * float(grad.reshape(()))
         difference = softmax.reshape(rows, classes).astype(np.float64) - target
         return (difference * each[:, None] * factor).astype(logits.dtype).reshape(logits.shape)
 
 
-def _gradient_inputs(third: Any, fourth: Any, fifth: Any) -> tuple[Any, Any, Any, tuple[str, str]]:
+def gradient_inputs(third: Any, fourth: Any, fifth: Any) -> tuple[Any, Any, Any, tuple[str, str]]:
     """Weights or None, softmax, gradient of the loss; and the declared names of the last two."""
     if fifth is None:
         return None, third, fourth, ("weight_tensor_or_softmax", "softmax_or_loss_grad")
@@ -359,7 +361,7 @@ class Accuracy:
 
     def reference(predictions: Array, labels: Array, op: OpView) -> Array:
         rows, classes = predictions.shape
-        _check_labels("labels", labels, classes)
+        check_labels("labels", labels, classes)
         own = predictions[np.arange(rows), labels][:, None]
         before = np.arange(classes)[None, :] < labels[:, None]
         ahead = ((predictions > own) | ((predictions == own) & before)).sum(axis=1)

@@ -1,5 +1,5 @@
 # mypy: disable-error-code="misc, no-any-return"
-"""Pooling: the largest or the mean of each window."""
+"""Pooling: the largest, the mean or the p-norm of each window."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from caffe2.ops import geometry
-from caffe2.ops.arguments import Bool
+from caffe2.ops.arguments import Bool, Float
 from caffe2.ops.datatypes import FLOAT
 from caffe2.ops.declaration import Array, GradientContext, OpView, Spec, operator
 from caffe2.ops.geometry import Window, channels_first, ordered
@@ -17,6 +17,7 @@ from caffe2.ops.shapes import require_same_shape
 
 _MAX_ARGS = geometry.window_arguments(max_dilation=1)
 _AVERAGE_ARGS = {**_MAX_ARGS, "count_include_pad": Bool(False)}
+_LP_ARGS = {**_MAX_ARGS, "p": Float(2.0, min=1e-3)}
 
 
 def _resolve(X: Spec, args: SimpleNamespace) -> Window:
@@ -56,8 +57,7 @@ def _counts(window: Window, spatial: tuple[int, ...], op: OpView) -> Array:
     return sum((data[met] for _, met in window.positions()), np.zeros(window.output))
 
 
-@operator("MaxPool", inputs="X", outputs="Y", args=_MAX_ARGS, types={"X": FLOAT}, shape=_pool_shape)
-class MaxPool:
+class _MaxPool:
     """Y = the largest element of X in each window; padding is never the largest.
 
     X: float (N, C, spatial...), or (N, spatial..., C) with order="NHWC".
@@ -81,15 +81,7 @@ class MaxPool:
         return ordered(op.args, y).astype(X.dtype)
 
 
-@operator(
-    "MaxPoolGradient",
-    inputs="X Y dY",
-    outputs="dX",
-    args=_MAX_ARGS,
-    types={"X": FLOAT, "Y": FLOAT, "dY": FLOAT},
-    shape=_gradient_shape,
-)
-class MaxPoolGradient:
+class _MaxPoolGradient:
     """dX = for each element, the sum of dY over the windows whose largest element it equals.
 
     The gradient of MaxPool.  Every element that ties for the largest receives the whole dY.
@@ -108,15 +100,7 @@ class MaxPoolGradient:
         return ordered(op.args, window.cropped(dx, x.shape[2:])).astype(X.dtype)
 
 
-@operator(
-    "AveragePool",
-    inputs="X",
-    outputs="Y",
-    args=_AVERAGE_ARGS,
-    types={"X": FLOAT},
-    shape=_pool_shape,
-)
-class AveragePool:
+class _AveragePool:
     """Y = the mean of the elements of X in each window.
 
     The mean is over the elements that are data; with count_include_pad=1 the sum is divided by the
@@ -137,15 +121,7 @@ class AveragePool:
         return ordered(op.args, y / _counts(window, x.shape[2:], op)).astype(X.dtype)
 
 
-@operator(
-    "AveragePoolGradient",
-    inputs="X Y dY",
-    outputs="dX",
-    args=_AVERAGE_ARGS,
-    types={"X": FLOAT, "Y": FLOAT, "dY": FLOAT},
-    shape=_gradient_shape,
-)
-class AveragePoolGradient:
+class _AveragePoolGradient:
     """dX = for each element, the sum over its windows of dY / (elements the mean was over).
 
     The gradient of AveragePool.
@@ -163,3 +139,70 @@ class AveragePoolGradient:
         for _, met in window.positions():
             dx[met] += share
         return ordered(op.args, window.cropped(dx, x.shape[2:])).astype(X.dtype)
+
+
+class _LpPool:
+    """Y = (sum of |X|^p over each window)^(1 / p).
+
+    Shapes and the other arguments: as for MaxPool, but with one or two spatial axes.
+    """
+
+    gradient = _pool_gradient
+
+    def reference(X: Array, op: OpView) -> Array:
+        window = _window(X, op)
+        padded = np.abs(window.padded(channels_first(op.args, X), 0)) ** op.args.p
+        sums = sum(padded[met] for _, met in window.positions())
+        return ordered(op.args, sums ** (1 / op.args.p)).astype(X.dtype)
+
+
+class _LpPoolGradient:
+    """dX = for each element, the sum over its windows of dY * X * |X|^(p - 2) / Y^(p - 1).
+
+    The gradient of LpPool; 0 where X is 0.
+
+    X, Y: input and output of LpPool; dY: float with the shape of Y; dX: float with that of X.
+    """
+
+    def reference(X: Array, Y: Array, dY: Array, op: OpView) -> Array:
+        window, p = _window(X, op), op.args.p
+        x, y = channels_first(op.args, X), channels_first(op.args, Y).astype(np.float64)
+        dy = channels_first(op.args, dY).astype(np.float64)
+        padded = window.padded(x, 0)
+        dx = np.zeros_like(padded)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            for _, met in window.positions():
+                each = padded[met]
+                part = dy * np.sign(each) * (np.abs(each) / y) ** (p - 1)
+                dx[met] += np.where((each == 0) | (y == 0), 0, part)
+        return ordered(op.args, window.cropped(dx, x.shape[2:])).astype(X.dtype)
+
+
+def _declare(name: str, args: Any, body: type, gradient: type, native: bool = True) -> None:
+    types = {"X": FLOAT, "Y": FLOAT, "dY": FLOAT}
+    operator(
+        name,
+        inputs="X",
+        outputs="Y",
+        args=args,
+        types={"X": FLOAT},
+        native=native,
+        shape=_pool_shape,
+    )(body)
+    operator(
+        f"{name}Gradient",
+        inputs="X Y dY",
+        outputs="dX",
+        args=args,
+        types=types,
+        native=native,
+        shape=_gradient_shape,
+    )(gradient)
+
+
+# The names with a number of axes take what the plain one takes; three axes have no C++ kernel.
+for _axes in ("", "1D", "2D", "3D"):
+    _native = _axes != "3D"
+    _declare(f"MaxPool{_axes}", _MAX_ARGS, _MaxPool, _MaxPoolGradient, _native)
+    _declare(f"AveragePool{_axes}", _AVERAGE_ARGS, _AveragePool, _AveragePoolGradient, _native)
+_declare("LpPool", _LP_ARGS, _LpPool, _LpPoolGradient)

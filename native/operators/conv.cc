@@ -279,5 +279,9 @@ class ConvGradientOperator : public ConvBase {
 
 REGISTER_CPU_OPERATOR(Conv, ConvOperator)
 REGISTER_CPU_OPERATOR(ConvGradient, ConvGradientOperator)
+REGISTER_CPU_OPERATOR(Conv1D, ConvOperator)
+REGISTER_CPU_OPERATOR(Conv1DGradient, ConvGradientOperator)
+REGISTER_CPU_OPERATOR(Conv2D, ConvOperator)
+REGISTER_CPU_OPERATOR(Conv2DGradient, ConvGradientOperator)
 
 }  // namespace caffe2

@@ -1,4 +1,4 @@
-// Cross-entropies of distributions and of logits.
+// Cross-entropies of distributions and of logits, divergence of Bernoulli distributions.
 #include <algorithm>
 #include <cmath>
 
@@ -191,8 +191,62 @@ class LogitLossGradientOperator : public LogitLoss {
   }
 };
 
+struct Divergence {
+  static double entropy(double p) {
+    const double least = kSmallest;
+    return p > least && p < 1 ? -p * std::log(p) - (1 - p) * std::log1p(-p) : 0;
+  }
+  static double logit(double p) {
+    const double least = kSmallest;
+    return std::log(std::max(p, least)) - std::log(std::max(1 - p, least));
+  }
+  static double of(double x, double t) {
+    return entropy((x + t) / 2) - (entropy(x) + entropy(t)) / 2;
+  }
+  static double slope(double x, double t) { return (logit(x) - logit((x + t) / 2)) / 2; }
+};
+
+// Inputs X, T.
+class BernoulliJSDOperator : public Operator {
+ public:
+  using Operator::Operator;
+
+ protected:
+  void run() override {
+    const Tensor& x = input(0);
+    require_same_size(describe_input(0), x, describe_input(1), input(1));
+    const float *p = x.data<float>(), *t = input(1).data<float>();
+    float* out = output(0, x.shape(), DataType::kFloat).mutable_data<float>();
+    for_ranges(parallel(), x.size(), rows_per_range(32), [=](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; i++) out[i] = static_cast<float>(Divergence::of(p[i], t[i]));
+    });
+  }
+};
+
+// Inputs dL, X, T.
+class BernoulliJSDGradientOperator : public Operator {
+ public:
+  using Operator::Operator;
+
+ protected:
+  void run() override {
+    const Tensor& x = input(1);
+    require_same_size(describe_input(0), input(0), describe_input(1), x);
+    require_same_size(describe_input(1), x, describe_input(2), input(2));
+    const float *grad = input(0).data<float>(), *p = x.data<float>(), *t = input(2).data<float>();
+    float* dx = output(0, x.shape(), DataType::kFloat).mutable_data<float>();
+    for_ranges(parallel(), x.size(), rows_per_range(32), [=](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; i++) {
+        dx[i] = static_cast<float>(grad[i] * Divergence::slope(p[i], t[i]));
+      }
+    });
+  }
+};
+
 }  // namespace
 
+REGISTER_CPU_OPERATOR(BernoulliJSD, BernoulliJSDOperator)
+REGISTER_CPU_OPERATOR(BernoulliJSDGradient, BernoulliJSDGradientOperator)
 REGISTER_CPU_OPERATOR(CrossEntropy, CrossEntropyOperator)
 REGISTER_CPU_OPERATOR(CrossEntropyGradient, CrossEntropyGradientOperator)
 REGISTER_CPU_OPERATOR(SigmoidCrossEntropyWithLogits, LogitLossOperator<false>)

@@ -135,8 +135,98 @@ class DistanceGradientOperator : public RowPairs {
   }
 };
 
+// Rows of different lengths: the shorter ones are repeated, or filled up with a number.
+class PaddedRows : public Operator {
+ public:
+  explicit PaddedRows(const OperatorContext& context)
+      : Operator(context),
+        pad_(args().real("pad_value")),
+        replicate_(args().boolean("replicate")) {}
+
+ protected:
+  void check() {
+    const Tensor &x = input(0), &y = input(1);
+    CAFFE2_ENFORCE(x.rank() >= 1 && x.rank() == y.rank() && x.dim(0) == y.dim(0), describe_input(0),
+                   " has shape ", x.shape().text(), " but ", describe_input(1), " has ",
+                   y.shape().text(), "; equally many dimensions and rows are needed");
+    rows_ = x.dim(0);
+    const int64_t nx = x.shape().product(1, x.rank()), ny = y.shape().product(1, y.rank());
+    longer_ = ny > nx ? 1 : 0;
+    large_ = std::max(nx, ny), small_ = std::min(nx, ny);
+    CAFFE2_ENFORCE(!replicate_ || large_ == small_ || (small_ > 0 && large_ % small_ == 0),
+                   "argument 'replicate' is 1; rows of ", large_,
+                   " values are no multiple of rows of ", small_);
+  }
+
+  // Column j of a filled-up row of the shorter input.
+  float filled(const float* row, int64_t j) const {
+    return j < small_ ? row[j] : replicate_ ? row[j % small_] : pad_;
+  }
+
+  const float pad_;
+  const bool replicate_;
+  int64_t rows_ = 0, large_ = 0, small_ = 0;
+  int longer_ = 0;  // the input with the longer rows
+};
+
+class DotProductWithPaddingOperator : public PaddedRows {
+ public:
+  using PaddedRows::PaddedRows;
+
+ protected:
+  void run() override {
+    check();
+    Tensor& z = output(0, {rows_}, DataType::kFloat);
+    const float *x = input(longer_).data<float>(), *y = input(1 - longer_).data<float>();
+    float* out = z.mutable_data<float>();
+    for_ranges(parallel(), rows_, rows_per_range(large_), [=, this](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; i++) {
+        double sum = 0;
+        for (int64_t j = 0; j < large_; j++) {
+          sum += static_cast<double>(x[i * large_ + j]) * filled(y + i * small_, j);
+        }
+        out[i] = static_cast<float>(sum);
+      }
+    });
+  }
+};
+
+// Inputs X, Y, dZ.
+class DotProductWithPaddingGradientOperator : public PaddedRows {
+ public:
+  using PaddedRows::PaddedRows;
+
+ protected:
+  void run() override {
+    check();
+    const Tensor& dz = input(2);
+    CAFFE2_ENFORCE(dz.size() == rows_, describe_input(2), " has shape ", dz.shape().text(), "; ",
+                   rows_, " values are needed");
+    float* out[2];
+    for (int i = 0; i < 2; i++) {
+      out[i] = output(i, input(i).shape(), DataType::kFloat).mutable_data<float>();
+    }
+    const float *x = input(longer_).data<float>(), *y = input(1 - longer_).data<float>();
+    const float* grad = dz.data<float>();
+    float *dx = out[longer_], *dy = out[1 - longer_];
+    for_ranges(parallel(), rows_, rows_per_range(large_), [=, this](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; i++) {
+        const float *large = x + i * large_, *small = y + i * small_;
+        for (int64_t j = 0; j < large_; j++) dx[i * large_ + j] = grad[i] * filled(small, j);
+        for (int64_t j = 0; j < small_; j++) {
+          double sum = large[j];
+          for (int64_t k = j + small_; replicate_ && k < large_; k += small_) sum += large[k];
+          dy[i * small_ + j] = static_cast<float>(grad[i] * sum);
+        }
+      }
+    });
+  }
+};
+
 }  // namespace
 
+REGISTER_CPU_OPERATOR(DotProductWithPadding, DotProductWithPaddingOperator)
+REGISTER_CPU_OPERATOR(DotProductWithPaddingGradient, DotProductWithPaddingGradientOperator)
 REGISTER_CPU_OPERATOR(DotProduct, DistanceOperator<Dot>)
 REGISTER_CPU_OPERATOR(DotProductGradient, DistanceGradientOperator<Dot>)
 REGISTER_CPU_OPERATOR(SquaredL2Distance, DistanceOperator<SquaredL2>)

@@ -1,4 +1,4 @@
-// FC: Y = X W^T + b, its gradient, and MatMul.
+// FC: Y = X W^T + b, FCTransposed: Y = X W + b, their gradients, and MatMul.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -10,7 +10,8 @@
 namespace caffe2 {
 namespace {
 
-// X as [m, k], W as [n, k], b as [n].
+// X as [m, k], W as [n, k] or, transposed, as [k, n], b as [n].
+template <bool kTransposed>
 class FullyConnected : public Operator {
  public:
   explicit FullyConnected(const OperatorContext& context)
@@ -26,9 +27,9 @@ class FullyConnected : public Operator {
     const Tensor &x = input(0), &w = input(1);
     const int axis = canonical_axis(axis_, x.rank(), describe_input(0));
     const int axis_w = canonical_axis(axis_w_, w.rank(), describe_input(1));
-    const Sizes s{x.shape().product(0, axis), w.shape().product(0, axis_w),
-                  x.shape().product(axis, x.rank()), axis};
-    const int64_t k_w = w.shape().product(axis_w, w.rank());
+    int64_t n = w.shape().product(0, axis_w), k_w = w.shape().product(axis_w, w.rank());
+    if (kTransposed) std::swap(n, k_w);
+    const Sizes s{x.shape().product(0, axis), n, x.shape().product(axis, x.rank()), axis};
     CAFFE2_ENFORCE(s.k == k_w, describe_input(0), " has shape ", x.shape().text(), ", ", s.k,
                    " features from axis ", axis, " on, but ", describe_input(1), " has shape ",
                    w.shape().text(), ", which takes ", k_w);
@@ -39,24 +40,30 @@ class FullyConnected : public Operator {
   const int axis_, axis_w_;
 };
 
-class FCOperator : public FullyConnected {
+template <bool kTransposed>
+class FCOperator : public FullyConnected<kTransposed> {
+  using Base = FullyConnected<kTransposed>;
+  using Base::describe_input, Base::engine, Base::fused_bounds, Base::input, Base::kernels,
+      Base::output, Base::parallel, Base::scratch, Base::sizes;
+
  public:
-  using FullyConnected::FullyConnected;
+  using Base::Base;
   unsigned fuses() const override { return kFusesBounds; }
 
  protected:
   void run() override {
     const Tensor &x = input(0), &w = input(1), &b = input(2);
-    const Sizes s = sizes();
+    const typename Base::Sizes s = sizes();
     CAFFE2_ENFORCE(b.shape() == Shape{s.n}, describe_input(2), " has shape ", b.shape().text(),
-                   "; (", s.n, ",) is needed, as ", describe_input(1), " has ", s.n, " rows");
+                   "; (", s.n, ",) is needed, as ", describe_input(1), " has shape ",
+                   w.shape().text());
     Shape shape;
     for (int i = 0; i < s.axis; i++) shape.append(x.dim(i));
     shape.append(s.n);
     kernels::Gemm g;
-    g.trans_b = true;
+    g.trans_b = !kTransposed;
     g.m = s.m, g.n = s.n, g.k = s.k;
-    g.lda = s.k, g.ldb = s.k, g.ldc = s.n;
+    g.lda = s.k, g.ldb = kTransposed ? s.n : s.k, g.ldc = s.n;
     g.bias = b.data<float>();
     g.bounds = fused_bounds();
     Tensor& y = output(0, shape, DataType::kFloat);
@@ -75,7 +82,7 @@ class FCOperator : public FullyConnected {
   // and for weights not seen before, which training may change before the next run. Both ways add
   // in the same order, so that runs agree bit for bit.
   const float* packed_weights(const kernels::Gemm& g) {
-    if (g.m <= 3 || g.n <= 1 || g.k == 0) return nullptr;
+    if (kTransposed || g.m <= 3 || g.n <= 1 || g.k == 0) return nullptr;
     const Tensor& w = input(1);
     const uint64_t version = w.storage()->version();
     if (source_.lock() != w.storage() || version != version_ || g.n != n_ || g.k != k_) {
@@ -100,23 +107,29 @@ class FCOperator : public FullyConnected {
 };
 
 // Inputs X, W, dY; outputs dW, db and, where wanted, dX.
-class FCGradientOperator : public FullyConnected {
+template <bool kTransposed>
+class FCGradientOperator : public FullyConnected<kTransposed> {
+  using Base = FullyConnected<kTransposed>;
+  using Base::describe_input, Base::input, Base::kernels, Base::output, Base::outputs,
+      Base::parallel, Base::scratch, Base::sizes;
+
  public:
-  using FullyConnected::FullyConnected;
+  using Base::Base;
 
  protected:
   void run() override {
     const Tensor &x = input(0), &w = input(1), &dy = input(2);
-    const Sizes s = sizes();
+    const typename Base::Sizes s = sizes();
     CAFFE2_ENFORCE(dy.size() == checked_multiply(s.m, s.n), describe_input(2), " has shape ",
                    dy.shape().text(), "; ", s.m, " x ", s.n, " values are needed");
-    kernels::Gemm weights;  // dW[n, k] = dY^T X
+    kernels::Gemm weights;  // dW[n, k] = dY^T X, or dW[k, n] = X^T dY
     weights.trans_a = true;
-    weights.m = s.n, weights.n = s.k, weights.k = s.m;
-    weights.lda = s.n, weights.ldb = s.k, weights.ldc = s.k;
-    kernels::Gemm data;  // dX[m, k] = dY W
+    weights.m = kTransposed ? s.k : s.n, weights.n = kTransposed ? s.n : s.k, weights.k = s.m;
+    weights.lda = weights.m, weights.ldb = weights.n, weights.ldc = weights.n;
+    kernels::Gemm data;  // dX[m, k] = dY W, or dY W^T
+    data.trans_b = kTransposed;
     data.m = s.m, data.n = s.k, data.k = s.n;
-    data.lda = s.n, data.ldb = s.k, data.ldc = s.k;
+    data.lda = s.n, data.ldb = kTransposed ? s.n : s.k, data.ldc = s.k;
     const bool wants_dx = outputs() == 3;
     const int threads = parallel().threads;
     Tensor& dw = output(0, w.shape(), DataType::kFloat);
@@ -124,8 +137,9 @@ class FCGradientOperator : public FullyConnected {
     Tensor* dx = wants_dx ? &output(2, x.shape(), DataType::kFloat) : nullptr;
     void* buffer = scratch(std::max(kernels().gemm_scratch_bytes(weights, threads),
                                     wants_dx ? kernels().gemm_scratch_bytes(data, threads) : 0));
-    const float* dyp = dy.data<float>();
-    kernels().gemm(weights, dyp, x.data<float>(), dw.mutable_data<float>(), buffer, parallel());
+    const float *dyp = dy.data<float>(), *xp = x.data<float>();
+    kernels().gemm(weights, kTransposed ? xp : dyp, kTransposed ? dyp : xp,
+                   dw.mutable_data<float>(), buffer, parallel());
     kernels().reduce(kernels::Reduction::kSum, 1, s.m, s.n, dyp, db.mutable_data<float>(),
                      parallel());
     if (wants_dx) {
@@ -182,7 +196,9 @@ class MatMulOperator : public Operator {
 }  // namespace
 
 REGISTER_CPU_OPERATOR(MatMul, MatMulOperator)
-REGISTER_CPU_OPERATOR(FC, FCOperator)
-REGISTER_CPU_OPERATOR(FCGradient, FCGradientOperator)
+REGISTER_CPU_OPERATOR(FC, FCOperator<false>)
+REGISTER_CPU_OPERATOR(FCGradient, FCGradientOperator<false>)
+REGISTER_CPU_OPERATOR(FCTransposed, FCOperator<true>)
+REGISTER_CPU_OPERATOR(FCTransposedGradient, FCGradientOperator<true>)
 
 }  // namespace caffe2

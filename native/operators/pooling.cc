@@ -1,6 +1,10 @@
-// Max and average pooling over one or two spatial dimensions, with gradients.
+// Max, average and p-norm pooling over one or two spatial dimensions, with gradients.
+#include <algorithm>
+#include <cmath>
+
 #include "core/operator.h"
 #include "core/registry.h"
+#include "operators/parallel.h"
 #include "operators/shapes.h"
 #include "operators/window.h"
 
@@ -188,11 +192,105 @@ class AveragePoolGradientOperator : public PoolGradientOperator {
   const bool count_include_pad_;
 };
 
+// Calls f(output, input) for each output of a plane and each element that its window meets.
+template <class F>
+void visit_plane(const kernels::PoolShape& s, const F& f) {
+  for (int64_t oh = 0; oh < s.oh; oh++) {
+    const int64_t top = oh * s.stride_h - s.pad_t;
+    for (int64_t ow = 0; ow < s.ow; ow++) {
+      const int64_t left = ow * s.stride_w - s.pad_l;
+      for (int64_t h = std::max<int64_t>(top, 0); h < std::min(top + s.kh, s.h); h++) {
+        for (int64_t w = std::max<int64_t>(left, 0); w < std::min(left + s.kw, s.w); w++) {
+          f(oh * s.ow + ow, h * s.w + w);
+        }
+      }
+    }
+  }
+}
+
+class LpPoolOperator : public PoolBase {
+ public:
+  explicit LpPoolOperator(const OperatorContext& context)
+      : PoolBase(context), p_(args().real("p")) {}
+
+ protected:
+  void run() override {
+    const Tensor& x = input(0);
+    const Geometry g = geometry(x);
+    const kernels::PoolShape& s = g.pool;
+    Tensor& y = output(0, output_shape(x, g), DataType::kFloat);
+    if (y.size() == 0) return;
+    const int64_t in_plane = s.h * s.w, out_plane = s.oh * s.ow;
+    float* first = channels_last() ? buffer(y.size()) : nullptr;
+    double* sums = static_cast<double*>(scratch(static_cast<size_t>(y.size()) * sizeof(double)));
+    const float* in = channels_first(x, g, in_plane);
+    float* out = first ? first : y.mutable_data<float>();
+    const double p = p_;
+    for_ranges(parallel(), s.planes, rows_per_range(in_plane), [=](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; i++) {
+        const float* from = in + i * in_plane;
+        double* to = sums + i * out_plane;
+        std::fill(to, to + out_plane, 0.0);
+        visit_plane(s, [=](int64_t o, int64_t e) {
+          to[o] += std::pow(std::fabs(static_cast<double>(from[e])), p);
+        });
+        for (int64_t o = 0; o < out_plane; o++) {
+          out[i * out_plane + o] = static_cast<float>(std::pow(to[o], 1 / p));
+        }
+      }
+    });
+    if (first) {
+      to_channels_last(g.in.n, g.in.c, out_plane, first, y.mutable_data<float>(), parallel());
+    }
+  }
+
+ private:
+  const float p_;
+};
+
+class LpPoolGradientOperator : public PoolGradientOperator {
+ public:
+  explicit LpPoolGradientOperator(const OperatorContext& context)
+      : PoolGradientOperator(context), p_(args().real("p")) {}
+
+ protected:
+  void gradient(const kernels::PoolShape& s, const float* x, const float* y, const float* dy,
+                float* dx) override {
+    const int64_t in_plane = s.h * s.w, out_plane = s.oh * s.ow;
+    const double p = p_;
+    for_ranges(parallel(), s.planes, rows_per_range(in_plane), [=](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; i++) {
+        const float *in = x + i * in_plane, *norm = y + i * out_plane, *grad = dy + i * out_plane;
+        float* out = dx + i * in_plane;
+        std::fill(out, out + in_plane, 0.0f);
+        visit_plane(s, [=](int64_t o, int64_t e) {
+          if (in[e] == 0 || norm[o] == 0) return;
+          const double share = std::pow(std::fabs(static_cast<double>(in[e])) / norm[o], p - 1);
+          out[e] += static_cast<float>((in[e] < 0 ? -grad[o] : grad[o]) * share);
+        });
+      }
+    });
+  }
+
+ private:
+  const float p_;
+};
+
 }  // namespace
 
 REGISTER_CPU_OPERATOR(MaxPool, MaxPoolOperator)
 REGISTER_CPU_OPERATOR(MaxPoolGradient, MaxPoolGradientOperator)
 REGISTER_CPU_OPERATOR(AveragePool, AveragePoolOperator)
 REGISTER_CPU_OPERATOR(AveragePoolGradient, AveragePoolGradientOperator)
+REGISTER_CPU_OPERATOR(MaxPool1D, MaxPoolOperator)
+REGISTER_CPU_OPERATOR(MaxPool1DGradient, MaxPoolGradientOperator)
+REGISTER_CPU_OPERATOR(AveragePool1D, AveragePoolOperator)
+REGISTER_CPU_OPERATOR(AveragePool1DGradient, AveragePoolGradientOperator)
+REGISTER_CPU_OPERATOR(MaxPool2D, MaxPoolOperator)
+REGISTER_CPU_OPERATOR(MaxPool2DGradient, MaxPoolGradientOperator)
+REGISTER_CPU_OPERATOR(AveragePool2D, AveragePoolOperator)
+REGISTER_CPU_OPERATOR(AveragePool2DGradient, AveragePoolGradientOperator)
+REGISTER_CPU_OPERATOR(LpPool, LpPoolOperator)
+REGISTER_CPU_OPERATOR(LpPoolGradient, LpPoolGradientOperator)
 
 }  // namespace caffe2

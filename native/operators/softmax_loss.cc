@@ -20,6 +20,7 @@ class SoftmaxLossBase : public Operator {
       : Operator(context),
         axis_(args().int32("axis")),
         label_prob_(args().boolean("label_prob")),
+        by_rows_(args().boolean("average_by_batch_size")),
         scale_(args().real("scale")) {}
 
  protected:
@@ -44,13 +45,13 @@ class SoftmaxLossBase : public Operator {
       CAFFE2_ENFORCE(w.size() == r.m, describe_input(weights_input), " has shape ",
                      w.shape().text(), "; one weight for each of the ", r.m, " rows is needed");
       r.weights = w.data<float>();
-      r.total = kernels().sum(r.m, r.weights, parallel());
+      if (!by_rows_) r.total = kernels().sum(r.m, r.weights, parallel());
     }
     return r;
   }
 
   const int axis_;
-  const bool label_prob_;
+  const bool label_prob_, by_rows_;
   const float scale_;
 
  private:

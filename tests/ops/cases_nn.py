@@ -21,8 +21,8 @@ BATCH = {"N": (2, 0, 1)}
 MATRIX = {"N": (7, 1, 0, 33), "K": (15, 1, 33, 0), "M": (17, 1, 7)}
 
 
-def conv(title, x, w, *, bias=True, sizes=None, bad=(), tolerance=1e-5, **args):
-    """Conv and its gradient for the same data."""
+def conv(title, x, w, *, type="Conv", bias=True, sizes=None, bad=(), tolerance=1e-5, **args):
+    """A convolution and its gradient for the same data."""
     channels = len(x) - 1 if args.get("order") == "NHWC" else 1
     inputs = {"X": floats(*x), "filter": floats(*w)}
     # A longer image fits as well; more channels do not.
@@ -35,14 +35,14 @@ def conv(title, x, w, *, bias=True, sizes=None, bad=(), tolerance=1e-5, **args):
     biased = {"bias": floats(w[0])} if bias else {}
     no_bias = {} if bias else {"no_bias": 1}
     return [
-        Case("Conv", args=args, bad=bad, **common, **inputs, **biased),
+        Case(type, args=args, bad=bad, **common, **inputs, **biased),
         Case(
-            "ConvGradient",
+            f"{type}Gradient",
             args={**args, **no_bias},
             outputs=3 if bias else 2,
             **common,
             **inputs,
-            dY=result_of("Conv", "X", "filter", **args),
+            dY=result_of(type, "X", "filter", **args),
         ),
     ]
 
