@@ -111,4 +111,4 @@ RANGES = [
 
 CASES = [*HISTOGRAMS, *PERCENTILES, *RANGES]
 # Their runs add up.
-SPECIAL = dict.fromkeys(["Accumulate", "AccumulateHistogram"], "test_recorded_losses.py")
+SPECIAL = dict.fromkeys(["Accumulate", "AccumulateHistogram"], "tests/ops/test_recorded_losses.py")
