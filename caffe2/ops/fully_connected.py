@@ -23,7 +23,7 @@ def _fc_sizes(X: Spec, W: Spec, op: OpView, transposed: bool) -> tuple[int, int,
     sides = split_at(W.shape, axis_w)
     outputs, features_w = reversed(sides) if transposed else sides
     if features != features_w:
-        place = f"{'before' if transposed else 'from'} axis_w={axis_w}"
+        place = f"before axis_w={axis_w}" if transposed else f"from axis_w={axis_w} on"
         raise OperatorError(
             "W",
             f"has shape {W.shape}: {features_w} features {place}; "

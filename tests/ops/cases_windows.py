@@ -33,3 +33,4 @@ LP = [
 ]
 
 CASES = [*NAMED, *LP]
+LOOSER = {f"Conv{axes}Gradient": "three inputs always" for axes in SPATIAL}
