@@ -185,8 +185,13 @@ def test_runs_of_a_histogram_add_up():
     assert workspace.FetchBlob("now").tolist() == [1, 1, 0, 0]
 
 
-def test_runs_accumulate():
+def test_first_run_accumulates_nothing(run):
     """Where the original adds to memory that nobody has set, here is 0."""
+    (found,) = run("Accumulate", [F4([1, 2])], gamma=0.5)
+    assert found.tolist() == [1, 2]
+
+
+def test_runs_accumulate():
     net = core.Net("accumulate")
     net.Accumulate("x", "y", gamma=0.5)
     values = [F4([1, 2]), F4([1, 2]), F4([1, 2, 3]), F4([1, 2, 3])]
