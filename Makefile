@@ -171,6 +171,7 @@ fuzz: $(INSTALLED)
 		-DCAFFE2_SANITIZE=fuzzer-no-link,address,undefined --log-level=WARNING \
 		-DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) -DPython_EXECUTABLE=$(abspath $(BIN)/python)
 	$(CMAKE) --build build/fuzz
+	cd build && $(abspath $(BIN))/python ../fuzz/model_fuzz.py $(FUZZ_SECONDS) $(wildcard $(CURDIR)/../shared/models)
 	$(BIN)/python fuzz/make_seeds.py build/fuzz/seeds
 	for fuzzer in build/fuzz/fuzz/*_fuzz; do echo $$fuzzer; \
 		$$fuzzer -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=20 -verbosity=0 \

@@ -65,7 +65,27 @@ def read_message(kind: type[AnyMessage], content: bytes, source: str) -> AnyMess
             raise UsageError(f"{source} holds no {kind.DESCRIPTOR.name}: it holds {other}")
         if isinstance(message, caffe2_pb2.NetDef):
             raise UsageError(f"{source} holds no NetDef with operators: an empty or foreign file?")
+    damaged = _damaged_text(message)
+    if damaged is not None:
+        raise UsageError(
+            f"{source} holds no {kind.DESCRIPTOR.name}: the name {damaged!r} in it is no UTF-8 text"
+        )
     return message
+
+
+def _damaged_text(message: Message) -> bytes | None:
+    """The first text in a message that is none: protobuf gives it as bytes."""
+    for field, value in message.ListFields():
+        if field.type not in (field.TYPE_STRING, field.TYPE_MESSAGE):
+            continue
+        for item in [value] if isinstance(value, (str, bytes, Message)) else value:
+            if isinstance(item, bytes):
+                return item
+            if isinstance(item, Message):
+                found = _damaged_text(item)
+                if found is not None:
+                    return found
+    return None
 
 
 def rename_old_fields(text: str) -> str:
@@ -127,9 +147,13 @@ def _has_content(message: Message) -> bool:
     return message.ByteSize() > 0
 
 
+def _printable(text: str | bytes) -> bool:
+    return isinstance(text, str) and text.isprintable()
+
+
 def _is_net(net: Message) -> bool:
     assert isinstance(net, caffe2_pb2.NetDef)
-    return bool(net.op) and all(op.type.isprintable() and op.type for op in net.op)
+    return bool(net.op) and all(op.type and _printable(op.type) for op in net.op)
 
 
 _PLAUSIBLE: dict[str, Callable[[Message], bool]] = {"NetDef": _is_net}
@@ -171,7 +195,7 @@ def _nets_of(message: Message) -> Sequence[caffe2_pb2.NetDef]:
 
 
 def _is_whole(message: Message) -> bool:
-    if not message.IsInitialized():
+    if not message.IsInitialized() or _damaged_text(message) is not None:
         return False
     known = type(message)()
     known.CopyFrom(message)

@@ -84,6 +84,7 @@ FOREIGN = {
     "misspelt": (b'op { typ: "Relu" }', r'line 1, column 6: .*no field named "typ"'),
     "unfinished": (b'op {\n type: "Relu"\n', "line "),
     "damaged": (b"\x0a\x02ab\x07", "byte 4 begins no field"),
+    "damaged name": (b"\x12\x09\x0a\x01\xff\x22\x04Relu", r"the name b'\\xff' in it is no UTF-8"),
     "damaged within": (b"\x12\x02\x0a\x09", "a message within it is damaged"),
 }
 
@@ -98,7 +99,7 @@ def test_what_is_no_net_is_named(tmp_path, name):
 
 def test_where_a_file_breaks_off_is_said():
     content = NET.SerializeToString()
-    ends = {0, 7, 21, 24}  # after a field, where nothing tells that more was to come
+    ends = {0, 1, 7, 21, 24}  # a line without text; after a field, where nothing tells of more
     for end in set(range(len(content))) - ends:
         with pytest.raises(UsageError, match=r"net\.pb holds no NetDef: it is truncated: field"):
             read_message(caffe2_pb2.NetDef, content[:end], "net.pb")

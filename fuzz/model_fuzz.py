@@ -1,0 +1,110 @@
+"""Changes files of nets at random: they are read, verified and run, or refused with a clean error.
+
+    python fuzz/model_fuzz.py SECONDS [FOLDER ...]
+
+Seeds are small nets of our own and every net file of the folders that is not large.  Ends with the
+first error that is not clean, after writing the file to model_fuzz.failed.
+"""
+
+import random
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from caffe2 import _native
+from caffe2.graph.errors import UsageError
+from caffe2.graph.reading import read_message
+from caffe2.graph.upgrade import upgrade_net
+from caffe2.graph.verify import verify
+from caffe2.proto import caffe2_pb2
+from caffe2.python import core
+from caffe2.runtime.predictor import Predictor
+
+LARGEST = 20_000  # bytes of a seed
+MEMORY = 1 << 28  # bytes that a net may take
+TOKENS = [b"\x00", b"\xff\xff\xff\x7f", b"\x80" * 9 + b"\x01", b"op {", b"-1", b"1e39", b"nan"]
+
+
+def seeds(folders: list[str]) -> list[bytes]:
+    """Files to begin with."""
+    net = core.Net("small")
+    net.GivenTensorFill([], "x", shape=[1, 2, 4, 4], values=[0.5] * 32)
+    net.ConstantFill([], "w", shape=[3, 2, 3, 3], value=0.1)
+    net.Conv(["x", "w"], "y", kernel=3, pad=1)
+    net.MaxPool("y", "p", kernel=2, stride=2)
+    net.Reshape("p", ["r", "old"], shape=[1, -1])
+    net.Softmax("r", "s")
+    net.Proto().external_output.append("s")
+    own = net.Proto()
+    files = [own.SerializeToString(), str(own).encode()]
+    for folder in folders:
+        for path in sorted(Path(folder).rglob("*")):
+            named = path.suffix in (".pb", ".pbtxt", ".model")
+            if named and path.stat().st_size <= LARGEST:
+                files.append(path.read_bytes())
+    return files
+
+
+def mutate(content: bytes, rng: random.Random) -> bytes:
+    """One to four changes: of a bit, a piece cut out, doubled or moved, or a token put in."""
+    data = bytearray(content)
+    for _ in range(rng.randint(1, 4)):
+        if not data:
+            break
+        at, length = rng.randrange(len(data)), rng.randint(1, 16)
+        kind = rng.randrange(5)
+        if kind == 0:
+            data[at] ^= 1 << rng.randrange(8)
+        elif kind == 1:
+            del data[at : at + length]
+        elif kind == 2:
+            data[at:at] = data[at : at + length]
+        elif kind == 3:
+            data[at:at] = rng.choice(TOKENS)
+        else:
+            data[at] = rng.randrange(256)
+    return bytes(data)
+
+
+def attempt(content: bytes, engine: _native.Engine) -> str:
+    """Goes as far with a file as it leads, and says how far; other errors than those of bad files
+    and nets are raised."""
+    try:
+        net = read_message(caffe2_pb2.NetDef, content, "file")
+    except UsageError:
+        return "refused when read"
+    verify(net)
+    verify(net, specs={})
+    verify(upgrade_net(net)[0])
+    if not net.external_output:
+        net.external_output.extend(name for op in net.op[-1:] for name in op.output)
+    try:
+        predictor = Predictor(caffe2_pb2.NetDef(), net, engine=engine)
+        predictor.run({})
+    except (ValueError, _native.EngineError):
+        return "refused when run"
+    return "run"
+
+
+def main() -> int:
+    """The command."""
+    end = time.monotonic() + float(sys.argv[1])
+    files, rng = seeds(sys.argv[2:]), random.Random(7)
+    engine = _native.Engine(threads=1, memory_limit=MEMORY)
+    counts: dict[str, int] = {}
+    while time.monotonic() < end:
+        content = mutate(rng.choice(files), rng)
+        Path("model_fuzz.failed").write_bytes(content)  # what is there when the process dies
+        start = time.monotonic()
+        outcome = attempt(content, engine)
+        counts[outcome] = counts.get(outcome, 0) + 1
+        assert time.monotonic() - start < 60, "took more than a minute"
+    Path("model_fuzz.failed").unlink(missing_ok=True)
+    print(f"{len(files)} seeds; {', '.join(f'{n} {what}' for what, n in sorted(counts.items()))}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
