@@ -1,0 +1,31 @@
+"""Readers and writers; see `caffe2.data.io`."""
+
+from caffe2.data.io import (
+    CompositeReader,
+    CompositeReaderBuilder,
+    CounterReader,
+    CountUntil,
+    Pipe,
+    PipedReaderBuilder,
+    Reader,
+    ReaderBuilder,
+    ReaderWithDelay,
+    ReaderWithLimit,
+    ReaderWithLimitBase,
+    Writer,
+)
+
+__all__ = [
+    "CompositeReader",
+    "CompositeReaderBuilder",
+    "CountUntil",
+    "CounterReader",
+    "Pipe",
+    "PipedReaderBuilder",
+    "Reader",
+    "ReaderBuilder",
+    "ReaderWithDelay",
+    "ReaderWithLimit",
+    "ReaderWithLimitBase",
+    "Writer",
+]
