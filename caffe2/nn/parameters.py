@@ -136,3 +136,11 @@ def update_initializer(
     if isinstance(initializer, Initializer) and initializer.operator_name is None:
         initializer.update(*(given or default))
     return initializer
+
+
+def output_name(net: Net, blob_out: Any) -> Any:
+    """The blob that a layer writes and names its parameters after: `blob_out`, or a new one.
+
+    Longer names are made of it with `+`: a BlobReference stays one, which no scope renames.
+    """
+    return net.NextName() if blob_out is None else blob_out

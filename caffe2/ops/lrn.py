@@ -31,6 +31,7 @@ def _resolve(X: Spec, args: SimpleNamespace) -> None:
 
 def _window_sums(x: Array, before: int, after: int) -> Array:
     """For each channel the sum over those from `before` ones before it to `after` ones behind."""
+    before, after = min(before, x.shape[1]), min(after, x.shape[1])
     padded = np.pad(x, [(0, 0), (before, after), (0, 0)])
     total = np.zeros_like(x)
     for start in range(before + after + 1):

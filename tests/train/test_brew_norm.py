@@ -3,7 +3,7 @@
 import pytest
 from test_brew import layer, model
 
-from caffe2.python import brew
+from caffe2.python import brew, core
 
 ALL = 'order="NCHW", use_cudnn=1, cudnn_exhaustive_search=0'
 SCALE = ["y_s = ConstantFill(shape=[3], value=1)", "y_b = ConstantFill(shape=[3], value=0)"]
@@ -79,3 +79,47 @@ def test_running_moments_are_not_learned():
 def test_dropout_must_know_whether_it_is_a_test():
     with pytest.raises(AssertionError, match="'is_test' is required"):
         brew.dropout(model(), "x", "y")
+
+
+IN_SCOPES = [
+    ("spatial_bn", (3,), {"is_test": False}),
+    ("instance_norm", (3,), {}),
+    ("spatial_gn", (3,), {"group": 3}),
+    ("layer_norm", (3,), {}),
+    ("moments_with_running_stats", (3,), {}),
+    ("lrn", (), {"size": 3}),
+    ("dropout", (), {"is_test": 0}),
+    ("concat", (), {}),
+    ("prelu", (), {}),
+    ("elementwise_linear", (3,), {}),
+    ("fc", (3, 4), {}),
+    ("conv", (3, 4, 3), {}),
+    ("conv_transpose", (3, 4, 3), {}),
+    ("group_conv_deprecated", (4, 4, 3), {"group": 2}),
+]
+
+
+def written_in_scope(name, blob_out, args, kwargs):
+    made = model()
+    with core.NameScope("s"):
+        inputs = ["a", "b"] if name == "concat" else "a"
+        getattr(brew, name)(made, inputs, blob_out, *args, **kwargs)
+    operators = [*made.param_init_net.Proto().op, *made.net.Proto().op]
+    return {blob for op in operators for blob in op.output}
+
+
+@pytest.mark.parametrize(("name", "args", "kwargs"), IN_SCOPES)
+def test_names_are_scoped_once(name, args, kwargs):
+    """All blobs of a layer lie in the scope; those of a BlobReference lie beside that."""
+    plain = written_in_scope(name, "y", args, kwargs)
+    assert all(blob.startswith(("s/y", "s/_y")) for blob in plain), plain
+    reference = written_in_scope(name, core.BlobReference("q/y"), args, kwargs)
+    assert all(blob.startswith(("q/y", "_q/y")) for blob in reference), reference
+    assert len(reference) == len(plain)
+
+
+@pytest.mark.parametrize(("name", "args", "kwargs"), IN_SCOPES)
+def test_a_layer_without_a_name_gets_one(name, args, kwargs):
+    unnamed = written_in_scope(name, None, args, kwargs)
+    assert all(blob.startswith("s/") and "_blob_0" in blob for blob in unnamed), unnamed
+    assert len(unnamed) == len(written_in_scope(name, "y", args, kwargs))

@@ -7,7 +7,7 @@ from typing import Any
 
 from caffe2.nn.engine import engine_arguments
 from caffe2.nn.model_helper import ModelHelper
-from caffe2.nn.parameters import Fill, ParameterTags, update_initializer
+from caffe2.nn.parameters import Fill, ParameterTags, output_name, update_initializer
 
 
 def relu(model: ModelHelper, blob_in: Any, blob_out: Any, **kwargs: Any) -> Any:
@@ -38,8 +38,9 @@ def prelu(
     The slopes are the parameter `<blob_out>_slope`, filled with 0.25 or by `slope_init`, an
     operator and its arguments.
     """
+    blob_out = output_name(model.net, blob_out)
     slope = model.create_param(
-        f"{blob_out}_slope",
+        blob_out + "_slope",
         [num_channels],
         update_initializer(None, slope_init, ("ConstantFill", {"value": 0.25})),
     )
@@ -64,14 +65,15 @@ def elementwise_linear(
     The parameters are `<blob_out>_w`, filled with 1, and `<blob_out>_b`, filled with 0, of length
     `dim`; `weight_init` and `bias_init` name other operators and arguments.
     """
+    blob_out = output_name(model.net, blob_out)
     weight = model.create_param(
-        f"{blob_out}_w",
+        blob_out + "_w",
         [dim],
         update_initializer(WeightInitializer, weight_init, ("ConstantFill", {"value": 1.0})),
         tags=ParameterTags.WEIGHT,
     )
     bias = model.create_param(
-        f"{blob_out}_b",
+        blob_out + "_b",
         [dim],
         update_initializer(BiasInitializer, bias_init, ("ConstantFill", {"value": 0.0})),
         tags=ParameterTags.BIAS,

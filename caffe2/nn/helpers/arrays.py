@@ -6,6 +6,7 @@ from typing import Any
 
 from caffe2.nn.engine import engine_arguments, plain_arguments
 from caffe2.nn.model_helper import ModelHelper
+from caffe2.nn.parameters import output_name
 
 
 def sum(model: ModelHelper, blob_in: Any, blob_out: Any, **kwargs: Any) -> Any:
@@ -23,9 +24,10 @@ def concat(model: ModelHelper, blob_in: Any, blob_out: Any, **kwargs: Any) -> An
 
     The sizes along the axis are in the blob `_<blob_out>_concat_dims`.
     """
+    blob_out = output_name(model.net, blob_out)
     if "axis" in kwargs:
         kwargs.pop("order", None)
-    return model.net.Concat(blob_in, [blob_out, f"_{blob_out}_concat_dims"], **kwargs)[0]
+    return model.net.Concat(blob_in, [blob_out, "_" + blob_out + "_concat_dims"], **kwargs)[0]
 
 
 def depth_concat(model: ModelHelper, blob_in: Any, blob_out: Any, **kwargs: Any) -> Any:

@@ -9,7 +9,7 @@ from caffe2.graph.errors import UsageError
 from caffe2.graph.weights import conv_weight_shape
 from caffe2.nn.engine import engine_arguments
 from caffe2.nn.model_helper import ModelHelper
-from caffe2.nn.parameters import Fill, ParameterTags, update_initializer
+from caffe2.nn.parameters import Fill, ParameterTags, output_name, update_initializer
 
 Transform: TypeAlias = Callable[[ModelHelper, Any, list[Any]], None]
 
@@ -131,9 +131,10 @@ def group_conv_deprecated(
     """
     if dim_in % group or dim_out % group:
         raise UsageError(f"dim_in={dim_in} and dim_out={dim_out} are no multiples of group={group}")
+    blob_out = output_name(model.net, blob_out)
     parts = model.net.DepthSplit(
         blob_in,
-        [f"_{blob_out}_gconv_split_{i}" for i in range(group)],
+        ["_" + blob_out + f"_gconv_split_{i}" for i in range(group)],
         dimensions=[dim_in // group] * group,
         order=order,
     )
@@ -141,7 +142,7 @@ def group_conv_deprecated(
         conv(
             model,
             part,
-            f"{blob_out}_gconv_{i}",
+            blob_out + f"_gconv_{i}",
             dim_in // group,
             dim_out // group,
             kernel,
@@ -152,7 +153,7 @@ def group_conv_deprecated(
         )
         for i, part in enumerate(parts)
     ]
-    return model.net.Concat(results, [blob_out, f"_{blob_out}_concat_dims"], order=order)[0]
+    return model.net.Concat(results, [blob_out, "_" + blob_out + "_concat_dims"], order=order)[0]
 
 
 def conv_transpose(
@@ -173,6 +174,7 @@ def conv_transpose(
     (dim_in, kernel, kernel, dim_out), filled by XavierFill, and `<blob_out>_b`, (dim_out), filled
     with 0.  Further arguments (stride, pad, adj, ...) go to the operator ConvTranspose.
     """
+    blob_out = output_name(model.net, blob_out)
     shape = [dim_in, dim_out, kernel, kernel]
     if order == "NHWC":
         shape = [dim_in, kernel, kernel, dim_out]
@@ -201,6 +203,7 @@ def _convolution(
     kwargs: dict[str, Any],
 ) -> Any:
     """The parameters of the given shape, and the operator Conv."""
+    blob_out = output_name(model.net, blob_out)
     no_bias = kwargs.pop("no_bias", False)
     inputs = [blob_in]
     inputs += _parameters(

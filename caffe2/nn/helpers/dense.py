@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from caffe2.nn.model_helper import ModelHelper
-from caffe2.nn.parameters import Fill, ParameterTags, update_initializer
+from caffe2.nn.parameters import Fill, ParameterTags, output_name, update_initializer
 
 
 def fc(
@@ -27,6 +27,7 @@ def fc(
     (dim_out), filled with 0; `weight_init` and `bias_init` name other operators and arguments.
     Further arguments (axis, ...) go to the operator FC.
     """
+    blob_out = output_name(model.net, blob_out)
     weight = model.create_param(
         blob_out + "_w",
         [dim_out, dim_in],

@@ -7,6 +7,7 @@ from typing import Any
 from caffe2.graph.errors import UsageError
 from caffe2.nn.engine import engine_arguments
 from caffe2.nn.model_helper import ModelHelper
+from caffe2.nn.parameters import output_name
 
 
 def dropout(model: ModelHelper, blob_in: Any, blob_out: Any, **kwargs: Any) -> Any:
@@ -14,7 +15,8 @@ def dropout(model: ModelHelper, blob_in: Any, blob_out: Any, **kwargs: Any) -> A
     in tests 1.  The mask is in `_<blob_out>_mask`."""
     if "is_test" not in kwargs:
         raise UsageError("Argument 'is_test' is required")
-    outputs = [blob_out, f"_{blob_out}_mask"]
+    blob_out = output_name(model.net, blob_out)
+    outputs = [blob_out, "_" + blob_out + "_mask"]
     return model.net.Dropout([blob_in], outputs, **engine_arguments(kwargs))[0]
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from caffe2.graph.blob import BlobReference, blob_references
+from caffe2.graph.blob import BlobReference
 from caffe2.nn.model_helper import ModelHelper
-from caffe2.nn.parameters import ParameterTags, update_initializer
+from caffe2.nn.parameters import ParameterTags, output_name, update_initializer
 
 Initializer = Callable[[], Any]
 
@@ -33,7 +33,7 @@ def spatial_bn(
     (dim_in).  Without is_test=1 the mean and the inverse deviation of the batch are in
     `<blob_out>_sm` and `<blob_out>_siv`.
     """
-    name = _name(blob_out)
+    name = output_name(model.net, blob_out)
     scale, bias = _scale_and_bias(
         model, name, [dim_in], (init_scale, init_bias), (ScaleInitializer, BiasInitializer)
     )
@@ -42,7 +42,7 @@ def spatial_bn(
     )
     outputs: list[Any] = [name]
     if not kwargs.get("is_test"):
-        outputs += [mean, variance, f"{name}_sm", f"{name}_siv"]
+        outputs += [mean, variance, name + "_sm", name + "_siv"]
     inputs = [blob_in, scale, bias, mean, variance]
     return _first(model.net.SpatialBN(inputs, outputs, order=order, **kwargs))
 
@@ -60,9 +60,9 @@ def instance_norm(
     The parameters are `<blob_out>_s` (scale, 1 at first) and `<blob_out>_b` (bias, 0), each
     (dim_in).  Without is_test=1 mean and inverse deviation are in `_sm` and `_siv`.
     """
-    name = _name(blob_out)
+    name = output_name(model.net, blob_out)
     scale, bias = _scale_and_bias(model, name, [dim_in], (1.0, 0.0))
-    outputs = [name] if kwargs.get("is_test") else [name, f"{name}_sm", f"{name}_siv"]
+    outputs = [name] if kwargs.get("is_test") else [name, name + "_sm", name + "_siv"]
     return _first(model.net.InstanceNorm([blob_in, scale, bias], outputs, order=order, **kwargs))
 
 
@@ -86,11 +86,11 @@ def spatial_gn(
     inverse deviation are in `_mean` and `_std`.  There are no running moments: what would fill
     them is taken and not used.
     """
-    name = _name(blob_out)
+    name = output_name(model.net, blob_out)
     scale, bias = _scale_and_bias(
         model, name, [dim_in], (init_scale, init_bias), (ScaleInitializer, BiasInitializer)
     )
-    outputs = [name] if kwargs.get("is_test") else [name, f"{name}_mean", f"{name}_std"]
+    outputs = [name] if kwargs.get("is_test") else [name, name + "_mean", name + "_std"]
     return _first(model.net.GroupNorm([blob_in, scale, bias], outputs, order=order, **kwargs))
 
 
@@ -109,14 +109,14 @@ def layer_norm(
     The parameters are `<blob_out>_scale` and `<blob_out>_bias` with the shape `dim_in`.
     Returns the output and the blobs `<blob_out>_mean` and `<blob_out>_std`.
     """
-    name = _name(blob_out)
+    name = output_name(model.net, blob_out)
     shape = [dim_in] if isinstance(dim_in, int) else list(dim_in)
     scale, bias = _scale_and_bias(
         model, name, shape, (initial_scale, initial_bias), suffixes=("scale", "bias")
     )
     outputs: tuple[BlobReference, ...] = model.net.LayerNorm(
         [blob_in, scale, bias],
-        [name, f"{name}_mean", f"{name}_std"],
+        [name, name + "_mean", name + "_std"],
         axis=axis,
         epsilon=epsilon,
         elementwise_affine=True,
@@ -138,12 +138,12 @@ def moments_with_running_stats(
 
     Makes the parameters `<blob_out>_rm` and `<blob_out>_riv` for running moments, too.
     """
-    name = _name(blob_out)
+    name = output_name(model.net, blob_out)
     _running_moments(model, name, dim_in, RunningMeanInitializer, RunningVarianceInitializer)
     axes = [0, 1, 2] if order == "NHWC" else [0, 2, 3]
     outputs: tuple[BlobReference, ...] = model.net.Moments(
         [blob_in],
-        [f"{name}_sm", f"{name}_sv"],
+        [name + "_sm", name + "_sv"],
         axes=axes,
         order=order,
         keepdims=False,
@@ -154,14 +154,9 @@ def moments_with_running_stats(
 
 def lrn(model: ModelHelper, blob_in: Any, blob_out: Any, order: str = "NCHW", **kwargs: Any) -> Any:
     """The operator LRN: size, alpha, beta, bias; its scale is in `_<blob_out>_scale`."""
-    name = _name(blob_out)
+    name = output_name(model.net, blob_out)
     arguments = {key: value for key, value in kwargs.items() if key != "use_cudnn"}
-    return _first(model.net.LRN(blob_in, [name, f"_{name}_scale"], order=order, **arguments))
-
-
-def _name(blob: Any) -> str:
-    (reference,) = blob_references(blob)
-    return str(reference)
+    return _first(model.net.LRN(blob_in, [name, "_" + name + "_scale"], order=order, **arguments))
 
 
 def _first(outputs: Any) -> Any:
@@ -170,7 +165,7 @@ def _first(outputs: Any) -> Any:
 
 def _scale_and_bias(
     model: ModelHelper,
-    name: str,
+    name: Any,
     shape: list[int],
     values: tuple[float, float],
     initializers: tuple[Initializer | None, Initializer | None] = (None, None),
@@ -179,7 +174,7 @@ def _scale_and_bias(
     kinds = (ParameterTags.WEIGHT, ParameterTags.BIAS)
     return [
         model.create_param(
-            f"{name}_{suffix}",
+            name + "_" + suffix,
             shape,
             update_initializer(initializer, None, ("ConstantFill", {"value": value})),
             tags=kind,
@@ -192,14 +187,14 @@ def _scale_and_bias(
 
 def _running_moments(
     model: ModelHelper,
-    name: str,
+    name: Any,
     dim_in: int,
     mean: Initializer | None,
     variance: Initializer | None,
 ) -> list[BlobReference]:
     return [
         model.create_param(
-            f"{name}_{suffix}",
+            name + "_" + suffix,
             [dim_in],
             update_initializer(initializer, None, ("ConstantFill", {"value": value})),
             tags=ParameterTags.COMPUTED_PARAM,
