@@ -273,9 +273,17 @@ def _uniform_range(op: OpView, min: Any, max: Any) -> None:
         if not op.args.min < op.args.max:
             problem = f"is {op.args.min}; it must be less than max, {op.args.max}"
             raise OperatorError("argument 'min'", problem)
+        _require_finite("argument 'max'", op.args.min, op.args.max)
     else:
         require_single("min", min)
         require_single("max", max)
+
+
+def _require_finite(subject: str, low: float, high: float) -> None:
+    with np.errstate(over="ignore"):
+        width = np.float32(high) - np.float32(low)
+    if not np.isfinite(width):
+        raise OperatorError(subject, f"is {high}; max - min must be finite, min is {low}")
 
 
 def _bounds(op: OpView, min: Array | None, max: Array | None) -> tuple[Any, Any]:
@@ -284,6 +292,7 @@ def _bounds(op: OpView, min: Array | None, max: Array | None) -> tuple[Any, Any]
     low, high = min.reshape(-1)[0], max.reshape(-1)[0]
     if not low < high:
         raise OperatorError("min", f"is {low}; it must be less than max, {high}")
+    _require_finite("max", low, high)
     return low, high
 
 

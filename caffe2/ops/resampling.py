@@ -24,6 +24,9 @@ _LARGEST = INT32_MAX
 def _gather(X: Array, maps: Maps, value: float, args: SimpleNamespace) -> Array:
     """The elements of X at maps[axis] along each spatial axis; `value` where a map has -1."""
     first = geometry.channels_first(args, X)
+    if not first.size:  # nothing can be indexed, not even to be left out
+        spatial = [max(size, 1) for size in first.shape[2:]]
+        first = np.full((*first.shape[:2], *spatial), value, X.dtype)
     grids = np.ix_(*maps)
     places: tuple[Any, ...] = (..., *(np.maximum(grid, 0) for grid in grids))
     found = first[places]

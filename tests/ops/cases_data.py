@@ -349,6 +349,7 @@ RANDOM[4].bad += (
     Bad("two min", {"min": F4([1, 2])}),
     Bad("int32 shape", {"shape": I4([2])}),
 )
+RANDOM[2].bad += (Bad("an infinite range", args={"min": -3e38, "max": 3e38}),)
 RANDOM[8].bad += (Bad("a scalar", args={"shape": []}),)
 RANDOM[10].bad += (Bad("one dimension", args={"shape": [5]}),)
 

@@ -22,6 +22,7 @@ PADDING = [
          pad_r=0),
     *pad("edge", ("N", 3, 1, 2), ("N", 3, 5, 6), mode="edge", pad=2, order="NCHW"),
     *pad("NHWC", ("N", 4, 3, 2), ("N", 6, 5, 2), mode="reflect", pad=1, order="NHWC"),
+    *pad("an empty side", ("N", 2, 0, 5), ("N", 2, 3, 6), value=2.5, pads=[1, 0, 2, 1]),
     *pad("crop", ("N", 1, 4, 3), ("N", 1, 4, 2), pads=[-1, 0, 1, -1]),
 ]  # fmt: skip
 PADDING[0].bad += (
