@@ -7,6 +7,7 @@ from typing import Any
 
 from caffe2.graph.backward import backward_pass
 from caffe2.graph.blob import BlobReference, ScopedBlobReference
+from caffe2.graph.errors import UsageError
 from caffe2.graph.net import Net
 from caffe2.graph.operator import MakeArgument
 from caffe2.proto import caffe2_pb2
@@ -140,6 +141,14 @@ def _backward_step(
     again = [op for op in cell.op if set(op.output) & set(recompute)]
     backward_net = caffe2_pb2.NetDef(name="RecurrentBackwardStep", type="simple")
     backward_net.op.extend([*again, *operators])
+    sparse = [str(blob) for blob in found if not isinstance(found[blob], BlobReference)]
+    from_outside = [name for name in sparse if name in cell.external_input]
+    if from_outside:
+        raise UsageError(
+            f"the gradients of {from_outside} are sparse; those of the steps of a recurrent net "
+            "are added up and have to be dense. Look the rows up outside of the steps, or give "
+            "forward_only=True"
+        )
     written: set[str] = set()
     for op in backward_net.op:
         for name in op.input:

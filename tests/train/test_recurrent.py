@@ -322,3 +322,28 @@ def test_a_saved_net_with_a_quoted_step_net():
             for name in wanted:
                 found = workspace.FetchBlob(unquote(name.split(":", 1)[1]))
                 np.testing.assert_allclose(found, data[name], rtol=1e-4, atol=1e-6, err_msg=name)
+
+
+def test_sparse_gradients_of_steps_are_refused():
+    """They would be lost: nothing adds the rows of one step to those of another."""
+    model = ModelHelper("lookup")
+    step = ModelHelper("step", param_model=model)
+    x, before = step.net.AddExternalInputs("x_t", "h_before")
+    rows = step.net.Gather(["table", "indices"], "rows")
+    after = step.net.Add([step.net.Add([x, before], "sum"), rows], "h_after")
+    step.net.AddExternalOutputs(after)
+
+    def build(**more):
+        return recurrent.recurrent_net(
+            net=model.net,
+            cell_net=step.net,
+            inputs=[("x_t", "x")],
+            initial_cell_inputs=[("h_before", "h")],
+            links={"h_before": after},
+            scope="r",
+            **more,
+        )
+
+    with pytest.raises(AssertionError, match=r"\['table'\] are sparse.*forward_only=True"):
+        build()
+    build(forward_only=True)
