@@ -14,7 +14,6 @@ from caffe2.ops.batch_norm import ORDER
 from caffe2.ops.boxes import require_boxes
 from caffe2.ops.datatypes import FLOAT, INT32
 from caffe2.ops.declaration import (
-    GRADIENT_NOT_IMPLEMENTED,
     SHOULD_NOT_DO_GRADIENT,
     Array,
     GradientContext,
@@ -193,13 +192,28 @@ class RoIAlignRotated:
     (counterclockwise); or (R, 5) for a single picture.
     """
 
-    gradient = GRADIENT_NOT_IMPLEMENTED
-
     def shape(X: Spec, RoIs: Spec, op: OpView) -> Spec:
         return Spec(_pooled_shape(X, RoIs, op.args, 5), X.dtype)
 
     def reference(X: Array, RoIs: Array, op: OpView) -> Array:
         return _aligned(X, RoIs, 5, op.args)
+
+    def gradient(op: GradientContext) -> Any:
+        inputs = [*op.inputs, op.grad(0)]
+        return op.make("RoIAlignRotatedGradient", inputs, [op.input_grad(0)])
+
+
+def _aligned_gradient(X: Array, RoIs: Array, dY: Array, size: int, args: SimpleNamespace) -> Array:
+    first, dy = geometry.channels_first(args, X), geometry.channels_first(args, dY)
+    pictures = _picture_numbers(RoIs, len(X), size)
+    dx = np.zeros(first.shape)
+    for r, picture in enumerate(pictures):
+        for i, j, sample, count in _samples(RoIs[r, -size:], first.shape[2:], args):
+            for a, row in enumerate(sample.rows):
+                for b, column in enumerate(sample.columns):
+                    share = sample.shares[a, b] / count
+                    dx[picture, :, row, column] += dy[r, :, i, j] * share
+    return np.ascontiguousarray(geometry.ordered(args, dx)).astype(X.dtype)
 
 
 def _require_pooled(name: str, dY: Spec, shape: tuple[int, ...]) -> None:
@@ -226,17 +240,29 @@ class RoIAlignGradient:
         return X
 
     def reference(X: Array, RoIs: Array, dY: Array, op: OpView) -> Array:
-        args = op.args
-        first, dy = geometry.channels_first(args, X), geometry.channels_first(args, dY)
-        pictures = _picture_numbers(RoIs, len(X))
-        dx = np.zeros(first.shape)
-        for r, picture in enumerate(pictures):
-            for i, j, sample, count in _samples(RoIs[r, -4:], first.shape[2:], args):
-                for a, row in enumerate(sample.rows):
-                    for b, column in enumerate(sample.columns):
-                        share = sample.shares[a, b] / count
-                        dx[picture, :, row, column] += dy[r, :, i, j] * share
-        return np.ascontiguousarray(geometry.ordered(args, dx)).astype(X.dtype)
+        return _aligned_gradient(X, RoIs, dY, 4, op.args)
+
+
+@operator(
+    "RoIAlignRotatedGradient",
+    inputs="X RoIs dY",
+    outputs="dX",
+    args=_ALIGN_ARGS,
+    types={"X": FLOAT, "RoIs": FLOAT, "dY": FLOAT},
+)
+class RoIAlignRotatedGradient:
+    """dX = for each element the sum of dY with the shares that RoIAlignRotated took it with.
+
+    X, RoIs: the inputs of RoIAlignRotated (of X only the shape matters).  dY: float, as its output.
+    dX: float, shaped like X.
+    """
+
+    def shape(X: Spec, RoIs: Spec, dY: Spec, op: OpView) -> Spec:
+        _require_pooled("dY", dY, _pooled_shape(X, RoIs, op.args, 5))
+        return X
+
+    def reference(X: Array, RoIs: Array, dY: Array, op: OpView) -> Array:
+        return _aligned_gradient(X, RoIs, dY, 5, op.args)
 
 
 _POOL_ARGS: dict[str, Argument] = {

@@ -244,9 +244,10 @@ class RoIAlignOperator : public RoIAlignBase {
   }
 };
 
+template <int size>
 class RoIAlignGradientOperator : public RoIAlignBase {
  public:
-  explicit RoIAlignGradientOperator(const OperatorContext& context) : RoIAlignBase(context, 4) {}
+  explicit RoIAlignGradientOperator(const OperatorContext& context) : RoIAlignBase(context, size) {}
 
  protected:
   void run() override {
@@ -383,7 +384,8 @@ class RoIPoolGradientOperator : public RegionOperator {
 
 REGISTER_CPU_OPERATOR(RoIAlign, RoIAlignOperator<4>)
 REGISTER_CPU_OPERATOR(RoIAlignRotated, RoIAlignOperator<5>)
-REGISTER_CPU_OPERATOR(RoIAlignGradient, RoIAlignGradientOperator)
+REGISTER_CPU_OPERATOR(RoIAlignGradient, RoIAlignGradientOperator<4>)
+REGISTER_CPU_OPERATOR(RoIAlignRotatedGradient, RoIAlignGradientOperator<5>)
 REGISTER_CPU_OPERATOR(RoIPool, RoIPoolOperator)
 REGISTER_CPU_OPERATOR(RoIPoolGradient, RoIPoolGradientOperator)
 

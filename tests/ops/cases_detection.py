@@ -10,14 +10,16 @@ ROWS = {"N": (5, 1, 0)}
 
 
 def boxes(*rows, pictures=0, angle=False, each=1):
-    """Boxes in a picture of 60 x 40; with the number of a picture before each, in their order."""
+    """Boxes in a picture of 60 x 60, each with the number of its picture before it, if wanted."""
 
     def make(draw, dims):
         n = dims[0]
-        start, size = draw.rng.uniform(0, 40, (n, each, 2)), draw.rng.uniform(1, 20, (n, each, 2))
+        start = draw.rng.uniform(0, 40, (n, each, 2))
+        size = draw.rng.uniform(1, 20, (n, each, 2))
         turns = [draw.rng.uniform(-90, 90, (n, each, 1))] if angle else []
         second = size if angle else start + size
-        values = np.concatenate([start, second, *turns], axis=2).reshape(n, -1)
+        width = each * (5 if angle else 4)
+        values = np.concatenate([start, second, *turns], axis=2).reshape(n, width)
         if pictures:
             numbers = np.sort(draw.rng.integers(0, pictures, n))
             values = np.insert(values, 0, numbers, axis=1)
@@ -75,6 +77,7 @@ def limit(title, each=3, size=4, **args):
         args=args,
         sizes={"N": (12, 1, 0)},
         outputs=6,
+        mismatch={"scores": 0},
         scores=scores("N", 3),
         boxes=boxes("N", each=each, angle=size == 5),
     )
@@ -140,13 +143,11 @@ PROPOSALS = [
 
 def pooled(title, shape, rois, type="RoIAlign", **args):
     common = {"title": title, "args": args, "sizes": {"N": (4, 1, 0)}}
-    numbered = {"RoIs": 1 if type == "RoIAlign" else None}
     found = [Case(type, **common, no_gradient=("RoIs",), mismatch={"X": None, "RoIs": 1},
                   X=floats(*shape), RoIs=rois)]  # fmt: skip
-    if type == "RoIAlign":
-        dY = result_of(type, "X", "RoIs", **args)
-        found.append(Case(f"{type}Gradient", **common, mismatch={"X": None, **numbered},
-                          X=floats(*shape), RoIs=rois, dY=dY))  # fmt: skip
+    found.append(Case(f"{type}Gradient", **common, mismatch={"X": None, "RoIs": 1},
+                      X=floats(*shape), RoIs=rois,
+                      dY=result_of(type, "X", "RoIs", **args)))  # fmt: skip
     return found
 
 
