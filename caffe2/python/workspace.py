@@ -15,6 +15,7 @@ from caffe2.runtime.immediate import (
     StartImmediate,
     StopImmediate,
 )
+from caffe2.runtime.int8 import FeedInt8Blob, FetchInt8Blob, FetchInt8BlobRealVal, Int8Tensor
 from caffe2.runtime.machine import (
     BenchmarkNet,
     BenchmarkNetOnce,
@@ -96,9 +97,12 @@ __all__ = [
     "DeserializeBlob",
     "FeedBlob",
     "FeedImmediate",
+    "FeedInt8Blob",
     "FetchBlob",
     "FetchBlobs",
     "FetchImmediate",
+    "FetchInt8Blob",
+    "FetchInt8BlobRealVal",
     "FillRandomNetworkInputs",
     "GetBlobNUMANode",
     "GetBlobSizeBytes",
@@ -117,6 +121,7 @@ __all__ = [
     "HasBlob",
     "ImmediateBlobs",
     "InferShapesAndTypes",
+    "Int8Tensor",
     "IsImmediate",
     "IsNUMAEnabled",
     "Nets",

@@ -13,6 +13,7 @@
 #include "bindings/host.h"
 #include "bindings/prepared.h"
 #include "bindings/reference.h"
+#include "core/int8_tensor.h"
 #include "core/near_names.h"
 #include "core/plan.h"
 #include "core/registry.h"
@@ -107,6 +108,24 @@ nb::object fetch(Workspace& workspace, const std::string& name) {
   if (auto object = value.as<PythonObject>()) return object->value();
   fail(Code::kFailedPrecondition, "blob '", name, "' holds ", value.kind(),
        ", which cannot be fetched");
+}
+
+// Elements, scale and zero point.
+nb::tuple fetch_int8(Workspace& workspace, const std::string& name) {
+  const auto found = workspace.get_blob(name)->get().as<Int8Tensor>();
+  CAFFE2_ENFORCE(found, "blob '", name, "' holds no Int8 tensor");
+  return nb::make_tuple(to_array(found->values), found->scale, found->zero_point);
+}
+
+void feed_int8(Workspace& workspace, const std::string& name, const InputArray& array, float scale,
+               int32_t zero_point) {
+  Tensor values = to_tensor(array, workspace.engine());
+  CAFFE2_ENFORCE(values.type() == DataType::kUInt8 || values.type() == DataType::kInt32,
+                 "an Int8 tensor has elements of type uint8, or int32 for biases, not ",
+                 type_name(values.type()));
+  CAFFE2_ENFORCE(scale > 0, "an Int8 tensor has a scale above 0, not ", scale);
+  workspace.create_blob(name)->set(
+      std::make_shared<Int8Tensor>(std::move(values), scale, zero_point));
 }
 
 nb::object view_blob(Workspace& workspace, const std::string& name) {
@@ -267,6 +286,9 @@ void bind_workspace(nb::module_& m) {
              w.create_blob(name)->set(std::make_shared<PythonObject>(std::move(value)));
            })
       .def("fetch", fetch)
+      .def("fetch_int8", fetch_int8)
+      .def("feed_int8", feed_int8, nb::arg("name"), nb::arg("values"), nb::arg("scale"),
+           nb::arg("zero_point"))
       .def("view", view_blob)
       .def("tensor_spec",
            [](Workspace& w, const std::string& name) -> nb::object {

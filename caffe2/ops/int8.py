@@ -1,0 +1,311 @@
+# mypy: disable-error-code="misc, no-any-return"
+"""Operators on Int8 tensors: integers q that stand for (q - zero_point) * scale.
+
+An Int8 tensor is no array (`workspace.FetchInt8Blob` and `FeedInt8Blob` read and write one): uint8
+elements, for biases int32, with a scale and a zero point.  Y_scale and Y_zero_point are those of
+the output.  Values are rounded to the nearest, halves to even, and cut off at 0 and 255.
+(Jacob et al., 2018, "Quantization and training of neural networks for efficient
+integer-arithmetic-only inference", arXiv 1712.05877.)
+"""
+
+from __future__ import annotations
+
+from caffe2.ops import geometry
+from caffe2.ops.arguments import INT64_MAX, Argument, Float, Int, Ints, Str
+from caffe2.ops.batch_norm import ORDER
+from caffe2.ops.datatypes import FLOAT
+from caffe2.ops.declaration import NativeOnly, Spec, operator
+
+_NO_ARRAY = NativeOnly("an Int8 tensor is no array")
+_SCALES: dict[str, Argument] = {
+    "Y_scale": Float(1.0, min=1e-30),
+    "Y_zero_point": Int(0, min=0, max=255),
+}
+_WINDOW_ARGS = {**geometry.window_arguments(), **_SCALES}
+
+
+@operator("Int8Quantize", inputs="X", outputs="Y", args=_SCALES, types={"X": FLOAT})
+class Int8Quantize:
+    """Y = X / Y_scale + Y_zero_point.
+
+    X: float of any shape.  Y: Int8 of the same shape.
+    """
+
+    reference = _NO_ARRAY
+
+    def shape(X: Spec) -> None:
+        return None
+
+
+@operator("Int8Dequantize", inputs="qX", outputs="Y")
+class Int8Dequantize:
+    """Y = (qX - zero_point) * scale.
+
+    qX: Int8 of any shape.  Y: float of the same shape.
+    """
+
+    reference = _NO_ARRAY
+
+    def shape(qX: Spec) -> None:
+        return None
+
+
+class _Int8Fill:
+    """Y = the given values.
+
+    values: the elements, for Int8GivenTensorFill as text whose bytes they are.
+    shape: that of Y.  Y: Int8, with uint8 elements, for Int8GivenIntTensorFill int32.
+    """
+
+    reference = _NO_ARRAY
+
+    def shape() -> None:
+        return None
+
+
+for _name, _values in (
+    ("Int8GivenTensorFill", Str(required=True)),
+    ("Int8GivenIntTensorFill", Ints(required=True)),
+):
+    operator(
+        _name,
+        inputs="",
+        outputs="Y",
+        args={"values": _values, "shape": Ints(min=0, max=INT64_MAX), **_SCALES},
+    )(_Int8Fill)
+
+
+class _Int8Add:
+    """C = A + B, for Int8AddRelu its positive part.
+
+    A, B: Int8 of one shape, with scales of their own.  C: Int8 of this shape.
+    """
+
+    reference = _NO_ARRAY
+
+    def shape(A: Spec, B: Spec) -> None:
+        return None
+
+
+class _Int8Sum:
+    """Y = the sum of the inputs, for Int8SumRelu its positive part.
+
+    Inputs: Int8 of one shape, with scales of their own.  Y: Int8 of this shape.
+    """
+
+    reference = _NO_ARRAY
+
+    def shape(*X: Spec) -> None:
+        return None
+
+
+for _name in ("Int8Add", "Int8AddRelu"):
+    operator(_name, inputs="A B", outputs="C", args=_SCALES, inplace=[(0, 0), (1, 0)])(_Int8Add)
+for _name in ("Int8Sum", "Int8SumRelu"):
+    operator(_name, inputs="X*", outputs="Y", args=_SCALES, inplace=[(0, 0), (1, 0)])(_Int8Sum)
+
+
+@operator("Int8Relu", inputs="X", outputs="Y", args=_SCALES, inplace=[(0, 0)])
+class Int8Relu:
+    """Y = max(X, 0), element by element.
+
+    X, Y: Int8 of one shape, scale and zero point.
+    """
+
+    reference = _NO_ARRAY
+
+    def shape(X: Spec) -> None:
+        return None
+
+
+@operator(
+    "Int8LeakyRelu",
+    inputs="X",
+    outputs="Y",
+    args={"alpha": Float(0.01), **_SCALES},
+    inplace=[(0, 0)],
+)
+class Int8LeakyRelu:
+    """Y = X where it is positive, else alpha * X.
+
+    X, Y: Int8 of one shape.
+    """
+
+    reference = _NO_ARRAY
+
+    def shape(X: Spec) -> None:
+        return None
+
+
+@operator("Int8Sigmoid", inputs="input", outputs="output", args=_SCALES)
+class Int8Sigmoid:
+    """output = 1 / (1 + exp(-input)), element by element.
+
+    input, output: Int8 of one shape.  (The original takes Y_scale = 1 / 256, Y_zero_point = 0.)
+    """
+
+    reference = _NO_ARRAY
+
+    def shape(input: Spec) -> None:
+        return None
+
+
+@operator(
+    "Int8Softmax",
+    inputs="input",
+    outputs="output",
+    args={"axis": Int(1), "order": ORDER, **_SCALES},
+)
+class Int8Softmax:
+    """output = exp(input) / sum, over the dimensions from `axis` on.
+
+    input, output: Int8 of one shape.  (The original takes Y_scale = 1 / 256, Y_zero_point = 0.)
+    """
+
+    reference = _NO_ARRAY
+
+    def shape(input: Spec) -> None:
+        return None
+
+
+class _Int8Conv:
+    """Y = the convolution of X and filter + bias, for Int8ConvRelu its positive part.
+
+    X: Int8 (N, H, W, C).  filter: Int8 (M, kernel_h, kernel_w, C / group).
+    bias: int32 Int8 (M,), whose scale is taken to be that of X times that of filter.
+    Y: Int8 (N, H', W', M).  The arguments are those of Conv, with order="NHWC".
+    """
+
+    reference = _NO_ARRAY
+
+    def shape(X: Spec, filter: Spec, bias: Spec | None) -> None:
+        return None
+
+
+class _Int8FC:
+    """Y = X W^T + b, for Int8FCRelu its positive part.
+
+    X: Int8, whose dimensions from `axis` on hold K elements.  W: Int8 (N, K).  b: int32 Int8 (N,),
+    whose scale is taken to be that of X times that of W.
+    Y: Int8, with the dimensions of X before `axis`, and N.
+    """
+
+    reference = _NO_ARRAY
+
+    def shape(X: Spec, W: Spec, b: Spec | None) -> None:
+        return None
+
+
+for _suffix in ("", "Relu"):
+    operator(
+        f"Int8Conv{_suffix}",
+        inputs="X filter bias?",
+        outputs="Y",
+        args={"group": Int(1, min=1), **_WINDOW_ARGS},
+    )(_Int8Conv)
+    operator(
+        f"Int8FC{_suffix}", inputs="X W b?", outputs="Y", args={"axis": Int(1, min=0), **_SCALES}
+    )(_Int8FC)
+
+
+class _Int8AveragePool:
+    """Y = the mean of each window, pads as 0; for Int8AveragePoolRelu its positive part.
+
+    X: Int8 (N, H, W, C).  Y: Int8 (N, H', W', C).
+    The arguments are those of AveragePool, with order="NHWC".
+    """
+
+    reference = _NO_ARRAY
+
+    def shape(X: Spec) -> None:
+        return None
+
+
+class _Int8MaxPool:
+    """Y = the largest element of each window, for Int8MaxPoolRelu at least 0.
+
+    X: Int8 (N, H, W, C).  Y: Int8 (N, H', W', C), of the same scale and zero point.
+    The arguments are those of MaxPool, with order="NHWC".
+    """
+
+    reference = _NO_ARRAY
+
+    def shape(X: Spec) -> None:
+        return None
+
+
+for _suffix in ("", "Relu"):
+    for _name, _body in (("AveragePool", _Int8AveragePool), ("MaxPool", _Int8MaxPool)):
+        operator(f"Int8{_name}{_suffix}", inputs="X", outputs="Y", args=_WINDOW_ARGS)(_body)
+
+
+@operator("Int8Flatten", inputs="input", outputs="output", args={"axis": Int(1, min=0), **_SCALES})
+class Int8Flatten:
+    """output = input as a matrix: the dimensions before `axis`, and the others.
+
+    input, output: Int8 of one scale and zero point.
+    """
+
+    reference = _NO_ARRAY
+
+    def shape(input: Spec) -> None:
+        return None
+
+
+_RESIZE = Float(1.0, min=1e-6, max=1e6)
+
+
+@operator(
+    "Int8ResizeNearest",
+    inputs="X",
+    outputs="Y",
+    args={"width_scale": _RESIZE, "height_scale": _RESIZE, "order": ORDER, **_SCALES},
+)
+class Int8ResizeNearest:
+    """Y[i, j] = X[int(i / height_scale), int(j / width_scale)], picture by picture.
+
+    X: Int8 (N, H, W, C), of which only N may be 0.
+    Y: Int8 (N, int(H * height_scale), int(W * width_scale), C), of the same scale and zero point.
+    """
+
+    reference = _NO_ARRAY
+
+    def shape(X: Spec) -> None:
+        return None
+
+
+@operator(
+    "Int8ChannelShuffle",
+    inputs="X",
+    outputs="Y",
+    args={"group": Int(1, min=1), "order": ORDER, **_SCALES},
+)
+class Int8ChannelShuffle:
+    """Y = X with the first channel of each group, then the second of each, and so on.
+
+    X, Y: Int8 (N, H, W, C) of one scale and zero point; C is a multiple of group.
+    """
+
+    reference = _NO_ARRAY
+
+    def shape(X: Spec) -> None:
+        return None
+
+
+@operator(
+    "Int8Concat",
+    inputs="X*",
+    outputs="concat_result split_info?",
+    args={"axis": Int(0), "order": ORDER, **_SCALES},
+)
+class Int8Concat:
+    """concat_result = the inputs side by side along `axis`; split_info = their sizes there.
+
+    X: Int8 of one shape but for `axis`, of one scale and zero point, which concat_result has, too.
+    axis: the last of four with order="NHWC", where it is not given.  split_info: int32.
+    """
+
+    reference = _NO_ARRAY
+
+    def shape(*X: Spec) -> tuple[None, None]:
+        return None, None

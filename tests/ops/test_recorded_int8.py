@@ -1,0 +1,156 @@
+"""Answers of the original Caffe2 (torch 1.10.2, CPU) for operators on Int8 tensors, asked once."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from caffe2.proto import caffe2_pb2
+from caffe2.python import core, workspace
+from caffe2.python.workspace import Int8Tensor
+
+F4, U1 = np.float32, np.uint8
+TENTH = {"Y_scale": 0.1, "Y_zero_point": 20}
+FIFTH = {"Y_scale": 0.2, "Y_zero_point": 50}
+LAYER = {"Y_scale": 0.4, "Y_zero_point": 60}
+A = Int8Tensor(U1([[172, 47, 117], [192, 67, 251]]), 0.1, 20)
+B = Int8Tensor(U1([[37, 235, 140], [72, 255, 137]]), 0.05, 100)
+PICTURE = Int8Tensor(
+    U1([172, 47, 117, 192, 67, 251, 195, 103, 9, 211, 21, 242, 36, 87, 70, 216, 88, 140, 58, 193,
+        230, 39, 87, 174, 88, 81, 165, 25, 77, 72, 9, 148, 115, 208, 243, 197, 254, 79, 175, 192]
+       ).reshape(1, 4, 5, 2), 0.1, 20)  # fmt: skip
+CHANNELS = Int8Tensor(
+    U1([[[[172, 47, 117, 192, 67, 251], [195, 103, 9, 211, 21, 242]]]]), 0.1, 20)  # fmt: skip
+WEIGHTS = U1(np.random.RandomState(3).randint(0, 256, (3, 2, 2, 2)))
+W = Int8Tensor(WEIGHTS, 0.02, 120)
+BIAS = Int8Tensor(np.int32([100, -200, 3000]), 0.002, 0)
+PAIRS = Int8Tensor(U1(np.random.RandomState(3).randint(0, 256, (2, 3, 3, 1))), 0.02, 120)
+FC_X = Int8Tensor(U1(np.random.RandomState(0).randint(0, 256, (2, 6))), 0.1, 20)
+FC_W = Int8Tensor(U1(np.random.RandomState(3).randint(0, 256, (3, 6))), 0.02, 120)
+LAST = {"order": "NHWC"}
+HALF = {"kernel": 2, "stride": 2, "pad": 1, **LAST}
+
+# (type, inputs, arguments, elements of the output)
+RECORDED = [
+    ("Int8Quantize", [F4([-3, -1, 0, 0.25, 0.75, np.nan, 0.049, 0.051, 100, -100])], TENTH,
+     [0, 10, 20, 22, 28, 0, 20, 21, 255, 0]),
+    ("Int8Quantize", [F4([0.5, 1.5, 2.5, 3.5, -0.5, -1.5])], {"Y_scale": 1.0, "Y_zero_point": 20},
+     [20, 22, 22, 24, 20, 18]),
+    ("Int8Add", [A, B], FIFTH, [110, 97, 109, 129, 112, 175]),
+    ("Int8AddRelu", [A, B], FIFTH, [110, 97, 109, 129, 112, 175]),
+    ("Int8Sum", [A, B], FIFTH, [110, 97, 109, 129, 112, 175]),
+    ("Int8SumRelu", [A, B], FIFTH, [110, 97, 109, 129, 112, 175]),
+    ("Int8Relu", [A], TENTH, A.data.ravel()),
+    ("Int8LeakyRelu", [A], {**FIFTH, "alpha": 0.3}, [126, 64, 98, 136, 74, 166]),
+    ("Int8Sigmoid", [A], {"Y_scale": 1 / 256}, [255, 240, 255, 255, 254, 255]),
+    ("Int8Softmax", [A], {"Y_scale": 1 / 256}, [255, 0, 1, 1, 0, 255]),
+    ("Int8AveragePool", [PICTURE], {**HALF, **TENTH},
+     [58, 27, 56, 121, 61, 89, 73, 80, 70, 140, 97, 108, 17, 52, 100, 111, 117, 78]),
+    ("Int8AveragePoolRelu", [PICTURE], {**HALF, **TENTH},
+     [58, 27, 56, 121, 61, 89, 73, 80, 70, 140, 97, 108, 20, 52, 100, 111, 117, 78]),
+    ("Int8AveragePool", [PICTURE], {"global_pooling": 1, **LAST, **TENTH}, [114, 145]),
+    ("Int8MaxPool", [PICTURE], {**HALF, **TENTH},
+     [172, 47, 117, 251, 195, 211, 230, 242, 88, 216, 165, 193, 9, 148, 243, 208, 254, 192]),
+    ("Int8MaxPoolRelu", [PICTURE], {**HALF, **TENTH},
+     [172, 47, 117, 251, 195, 211, 230, 242, 88, 216, 165, 193, 20, 148, 243, 208, 254, 192]),
+    ("Int8ChannelShuffle", [CHANNELS], {"group": 2, "kernel": 1, **LAST, **TENTH},
+     [172, 192, 47, 67, 117, 251, 195, 211, 103, 21, 9, 242]),
+    ("Int8Concat", [A, Int8Tensor(U1([[172, 47], [117, 192]]), 0.1, 20)], {"axis": 1, **TENTH},
+     [172, 47, 117, 172, 47, 192, 67, 251, 117, 192]),
+    ("Int8Flatten", [PICTURE], TENTH, PICTURE.data.ravel()),
+    ("Int8Conv", [PICTURE, W, BIAS], {**HALF, **LAYER},
+     [0, 77, 114, 18, 201, 113, 62, 219, 128, 0, 67, 158, 125, 182, 163, 97, 232, 202, 60, 46, 87,
+      238, 227, 255, 163, 255, 192]),
+    ("Int8ConvRelu", [PICTURE, W, BIAS], {**HALF, **LAYER},
+     [60, 77, 114, 60, 201, 113, 62, 219, 128, 60, 67, 158, 125, 182, 163, 97, 232, 202, 60, 60,
+      87, 238, 227, 255, 163, 255, 192]),
+    ("Int8Conv", [PICTURE, PAIRS, Int8Tensor(np.int32([1000, -100]), 0.002, 0)],
+     {"kernel": 3, "pad": 1, "group": 2, **LAST, "Y_scale": 0.2, "Y_zero_point": 60},
+     [255, 132, 236, 255, 255, 255, 102, 255, 0, 255, 138, 250, 0, 255, 255, 255, 35, 255, 0, 255,
+      255, 255, 255, 255, 255, 255, 0, 255, 0, 255, 255, 151, 255, 255, 255, 255, 255, 255, 193,
+      255]),
+    ("Int8FC", [FC_X, FC_W, BIAS], LAYER, [234, 46, 255, 154, 0, 255]),
+    ("Int8FCRelu", [FC_X, FC_W, BIAS], LAYER, [234, 60, 255, 154, 60, 255]),  # from that of Int8FC
+    ("Int8GivenTensorFill", [], {"shape": [2, 2], "values": b"\x00\x01\xfe\xff", **TENTH},
+     [0, 1, 254, 255]),
+    ("Int8GivenIntTensorFill", [], {"shape": [2], "values": [1, -5], **TENTH}, [1, -5]),
+]  # fmt: skip
+
+
+def run(type, inputs, args):
+    names = [f"x{i}" for i in range(len(inputs))]
+    for name, value in zip(names, inputs, strict=True):
+        if isinstance(value, Int8Tensor):
+            workspace.FeedInt8Blob(name, value)
+        else:
+            workspace.FeedBlob(name, value)
+    workspace.RunOperatorOnce(core.CreateOperator(type, names, ["y"], **args))
+    return workspace.FetchInt8Blob("y")
+
+
+@pytest.mark.parametrize(("type", "inputs", "args", "expected"), RECORDED)
+def test_recorded(type, inputs, args, expected):
+    y = run(type, inputs, args)
+    assert (y.scale, y.zero_point) == (F4(args["Y_scale"]), args.get("Y_zero_point", 0))
+    assert y.data.dtype == (np.int32 if type == "Int8GivenIntTensorFill" else U1)
+    # One quantum: the original multiplies with a factor of its own number of bits.
+    assert np.abs(y.data.ravel().astype(int) - np.asarray(expected, int)).max() <= 1
+
+
+def test_dequantize():
+    workspace.FeedInt8Blob("x", Int8Tensor(U1([[0, 10, 20], [30, 200, 255]]), 0.1, 20))
+    workspace.RunOperatorOnce(core.CreateOperator("Int8Dequantize", ["x"], ["y"]))
+    expected = F4([[-2, -1, 0], [1, 18, 23.5]])
+    np.testing.assert_allclose(workspace.FetchBlob("y"), expected, rtol=1e-6)
+    np.testing.assert_allclose(workspace.FetchInt8BlobRealVal("x"), expected, rtol=1e-6)
+
+
+def test_resize():
+    y = run("Int8ResizeNearest", [PICTURE], {"width_scale": 2.0, "height_scale": 1.5, **TENTH})
+    rows, columns = [0, 0, 1, 2, 2, 3], np.arange(10) // 2
+    np.testing.assert_array_equal(y.data, PICTURE.data[:, rows][:, :, columns])
+
+
+REFUSED = [
+    ("Int8Sum", [A, FC_X], FIFTH, "shape"),
+    ("Int8Sum", [A, BIAS], FIFTH, "type"),
+    ("Int8Sum", [A, F4([1])], FIFTH, "holds a tensor"),
+    ("Int8Relu", [A], FIFTH, "scale"),
+    ("Int8Conv", [PICTURE, W, BIAS], {"kernel": 3, **LAST, **LAYER}, "do not fit"),
+    ("Int8Conv", [PICTURE, W, BIAS], {"kernel": 2, **LAYER}, "NHWC"),
+    ("Int8Conv", [PICTURE, PAIRS, BIAS], {"kernel": 3, "group": 2, **LAST, **LAYER}, "shape"),
+    ("Int8FC", [FC_X, W, BIAS], LAYER, "8"),
+    ("Int8Concat", [A, B], {"axis": 0}, "scale"),
+    ("Int8ChannelShuffle", [CHANNELS], {"group": 4, **LAST}, "groups"),
+    ("Int8GivenTensorFill", [], {"shape": [2, 2], "values": b"\x00\x01\xfe"}, "3"),
+    ("Int8Quantize", [F4([1])], {"Y_scale": 0.0}, "Y_scale"),
+    ("Int8Quantize", [F4([1])], {"Y_zero_point": 300}, "Y_zero_point"),
+]
+
+
+@pytest.mark.parametrize(("type", "inputs", "args", "problem"), REFUSED)
+def test_refused(type, inputs, args, problem):
+    with pytest.raises(RuntimeError, match=problem):
+        run(type, inputs, args)
+
+
+MODELS = Path(__file__).parents[2] / "../shared/models"
+
+
+@pytest.mark.skipif(not MODELS.exists(), reason="the folder of nets is not there")
+def test_a_real_net():
+    folder = MODELS / "mobilenet_v2_int8"
+    init, predict = caffe2_pb2.NetDef(), caffe2_pb2.NetDef()
+    init.ParseFromString((folder / "init_net.generated.pb").read_bytes())
+    predict.ParseFromString((folder / "predict_net.pb").read_bytes())
+    workspace.RunNetOnce(init)
+    with np.load(folder / "expected.npz") as known:
+        for key in known.files:
+            if key.startswith("in:"):
+                workspace.FeedBlob(key[3:].replace("%2F", "/"), known[key])
+        workspace.RunNetOnce(predict)
+        for key in known.files:
+            if key.startswith("out:"):
+                found = workspace.FetchBlob(key[4:].replace("%2F", "/"))
+                # One quantum of the softmax.
+                np.testing.assert_allclose(found, known[key], atol=1 / 256 + 1e-6)
