@@ -239,6 +239,41 @@ _declare_given(
     "GivenTensorBoolFill", DataType.BOOL, Ints(required=True), "as bool (everything but 0 is true)"
 )
 _declare_given("GivenTensorStringFill", DataType.STRING, Strs(required=True), "as strings")
+_declare_given("GivenTensorInt16Fill", DataType.INT16, Ints(required=True), "as int16")
+
+
+@operator(
+    "GivenTensorByteStringToUInt8Fill",
+    inputs="input?",
+    outputs="output",
+    args={**_SHAPE_ARGS, "values": Strs(required=True)},
+)
+class GivenTensorByteStringToUInt8Fill:
+    """output = the bytes of the one string in values, in the order of memory.
+
+    values: one string, with as many bytes as the output has elements.  output: uint8.
+    shape, extra_shape, input_as_shape, input: as for ConstantFill.
+    """
+
+    gradient = NO_GRADIENT
+
+    def shape(input: Spec | None, op: OpView) -> Spec | None:
+        spec = _spec("input", input, op, np.dtype(np.uint8))
+        if spec is not None:
+            _string_bytes(op, spec.shape)
+        return spec
+
+    def reference(input: Array | None, op: OpView) -> Array:
+        return _string_bytes(op, _shape("input", input, op))
+
+
+def _string_bytes(op: OpView, shape: tuple[int, ...]) -> Array:
+    strings = [text.encode("utf-8", "surrogateescape") for text in op.args.values]
+    if len(strings) != 1 or len(strings[0]) != math.prod(shape):
+        problem = f"is {len(strings)} strings of {sum(map(len, strings))} bytes"
+        needed = f"one of {math.prod(shape)} bytes is needed for shape {shape}"
+        raise OperatorError("argument 'values'", f"{problem}; {needed}")
+    return np.frombuffer(strings[0], dtype=np.uint8).reshape(shape).copy()
 
 
 @operator(
@@ -419,3 +454,118 @@ class MSRAFill:
         _require_dimensions(op, shape, 2)
         fan_out = math.prod(shape) // max(shape[1], 1)
         return np.asarray(op.rng.normal(0, math.sqrt(2 / max(fan_out, 1)), shape), dtype=_FLOAT)
+
+
+_DIAGONAL_TYPES = tuple(
+    kind for kind in DataType if kind not in (DataType.FLOAT16, DataType.STRING)
+)
+
+
+def _require_diagonal(shape: tuple[int, ...] | None) -> None:
+    if shape is not None and (len(shape) < 2 or (len(shape) > 2 and len(set(shape)) > 1)):
+        problem = "needed are two dimensions, or more that are all equal"
+        raise OperatorError("output", f"has shape {shape}; {problem}")
+
+
+@operator(
+    "DiagonalFill",
+    inputs="input?",
+    outputs="output",
+    args={**_SHAPE_ARGS, "value": Scalar(), "dtype": Int()},
+    inplace=[(0, 0)],
+)
+class DiagonalFill:
+    """output[i, i, ...] = value, 0 elsewhere.
+
+    output: two dimensions, or more that are all equal.
+    value, dtype: as for ConstantFill, without strings.
+    shape, extra_shape, input_as_shape, input: as for ConstantFill.
+    """
+
+    gradient = NO_GRADIENT
+
+    def shape(input: Spec | None, op: OpView) -> Spec | None:
+        _diagonal_value(op)
+        _require_diagonal(_known_shape("input", input, op))
+        return _spec("input", input, op, _diagonal_value(op)[1])
+
+    def reference(input: Array | None, op: OpView) -> Array:
+        shape = _shape("input", input, op)
+        _require_diagonal(shape)
+        value, dtype = _diagonal_value(op)
+        output = np.zeros(shape, dtype=dtype)
+        places = np.arange(min(shape))
+        with np.errstate(over="ignore"):
+            output[(places,) * len(shape)] = value
+        return output
+
+
+def _diagonal_value(op: OpView) -> tuple[Any, DType]:
+    dtype = _constant_dtype(op)
+    if op.args.dtype is not None:
+        dtype = _argument_dtype(op, _DIAGONAL_TYPES)
+    return _converted("value", op.args.value or 0, dtype), dtype
+
+
+@operator(
+    "UniqueUniformFill",
+    inputs="input? avoid?",
+    outputs="output",
+    args={
+        **_SHAPE_ARGS,
+        "min": Int(required=True, min=INT64_MIN, max=INT64_MAX),
+        "max": Int(required=True, min=INT64_MIN, max=INT64_MAX),
+        "dtype": Int(int(DataType.INT32)),
+    },
+    inplace=[(0, 0)],
+    kind="random",
+)
+class UniqueUniformFill:
+    """output = integers of min <= x <= max, each at most once, in random order.
+
+    output: int32 or int64 (dtype), no more elements than there are integers to choose from.
+    avoid: integers of that type, 1-d, which are not drawn.  min < max.
+    shape, extra_shape, input_as_shape, input: as for ConstantFill.
+    """
+
+    gradient = NO_GRADIENT
+
+    def shape(input: Spec | None, avoid: Spec | None, op: OpView) -> Spec | None:
+        dtype = _argument_dtype(op, (DataType.INT32, DataType.INT64))
+        for name in ("min", "max"):
+            _converted(name, getattr(op.args, name), dtype)
+        if not op.args.min < op.args.max:
+            problem = f"is {op.args.min}; it must be less than max, {op.args.max}"
+            raise OperatorError("argument 'min'", problem)
+        if avoid is not None and (avoid.dtype != dtype or len(avoid.shape) != 1):
+            problem = f"is {avoid.dtype} of shape {avoid.shape}; {dtype}, 1-d, is needed"
+            raise OperatorError("avoid", problem)
+        return _spec("input", input, op, dtype)
+
+    def reference(input: Array | None, avoid: Array | None, op: OpView) -> Array:
+        shape, low, high = _shape("input", input, op), op.args.min, op.args.max
+        avoided = set() if avoid is None else set(avoid.tolist())
+        taken = sorted(x for x in avoided if low <= x <= high)
+        count, free = math.prod(shape), high - low + 1 - len(taken)
+        if count > free:
+            raise OperatorError("output", f"needs {count} integers; there are {free}")
+        # A shuffle of all free integers, of which only the places that it touches are kept.
+        moved: dict[int, int] = {}
+        drawn = []
+        for place in range(count):
+            other = place + int(op.rng.integers(free - place, dtype=np.uint64))
+            rank, moved[other] = moved.get(other, other), moved.get(place, place)
+            drawn.append(_free_integer(rank, low, taken))
+        return np.array(drawn, dtype=dtype_of(op.args.dtype)).reshape(shape)
+
+
+def _free_integer(rank: int, low: int, taken: list[int]) -> int:
+    """The integer from low on that `rank` others precede, of those that are not taken (sorted)."""
+    first, last = 0, len(taken)
+    while first < last:
+        middle = (first + last) // 2
+        if taken[middle] - low - middle <= rank:
+            first = middle + 1
+        else:
+            last = middle
+    return low + rank + first

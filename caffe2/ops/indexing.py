@@ -204,6 +204,49 @@ class ScatterAssign:
 
 
 @operator(
+    "Scatter",
+    inputs="DATA INDICES UPDATES",
+    outputs="OUTPUT",
+    args={"axis": Int(1)},
+    types={"INDICES": INTS},
+    inplace=[(0, 0)],
+)
+class Scatter:
+    """OUTPUT = DATA, with UPDATES at the places of INDICES along an axis.
+
+    With axis=1: OUTPUT[i, INDICES[i, j], k] = UPDATES[i, j, k], in turn, for each i, j and k.
+    DATA: any type, at least 1-d.
+    INDICES: int32 or int64, with as many dimensions and none larger than that of DATA, besides the
+    axis; 0 <= x < size of the axis.  UPDATES: DATA's type, shaped like INDICES.
+    """
+
+    gradient = SHOULD_NOT_DO_GRADIENT
+
+    def shape(DATA: Spec, INDICES: Spec, UPDATES: Spec, op: OpView) -> Spec:
+        axis = canonical_axis(op.args.axis, len(DATA.shape))
+        fits = len(INDICES.shape) == len(DATA.shape) and all(
+            own <= most or place == axis
+            for place, (own, most) in enumerate(zip(INDICES.shape, DATA.shape, strict=True))
+        )
+        if not fits:
+            raise OperatorError("INDICES", f"has shape {INDICES.shape}; DATA has {DATA.shape}")
+        if Spec(INDICES.shape, DATA.dtype) != UPDATES:
+            problem = f"is {UPDATES.dtype} of shape {UPDATES.shape}"
+            needed = f"{DATA.dtype} of shape {INDICES.shape} is needed"
+            raise OperatorError("UPDATES", f"{problem}; {needed}")
+        return DATA
+
+    def reference(DATA: Array, INDICES: Array, UPDATES: Array, op: OpView) -> Array:
+        axis = canonical_axis(op.args.axis, DATA.ndim)
+        _require_numbers("INDICES", INDICES, DATA.shape[axis])
+        output = DATA.copy()
+        for place in np.ndindex(INDICES.shape):
+            target = (*place[:axis], INDICES[place], *place[axis + 1 :])
+            output[target] = UPDATES[place]
+        return output
+
+
+@operator(
     "ScatterWeightedSum",
     inputs="X_0 Weight_0 INDICES X_1 Weight_1 others*?",
     outputs="X_0",

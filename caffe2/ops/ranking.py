@@ -1,5 +1,5 @@
 # mypy: disable-error-code="misc, no-any-return"
-"""The largest and smallest elements, and distinct ones: TopK, ArgMax, ArgMin, Unique."""
+"""The largest and smallest elements, and distinct ones: TopK, FlexibleTopK, ArgMax, Unique, ..."""
 
 from __future__ import annotations
 
@@ -18,7 +18,14 @@ from caffe2.ops.declaration import (
     Spec,
     operator,
 )
-from caffe2.ops.shapes import canonical_axis, require_rank, require_same_shape, require_single
+from caffe2.ops.shapes import (
+    canonical_axis,
+    require_dimensions,
+    require_rank,
+    require_same_shape,
+    require_single,
+    size,
+)
 
 _INT64 = np.dtype(np.int64)
 _TOP_ARGS = {"k": Int(-1), "axis": Int(-1)}
@@ -112,6 +119,86 @@ class TopKGradient:
         rows = np.zeros(padded, dtype=dValues.dtype)
         np.put_along_axis(rows, np.where(Indices < 0, size, Indices), dValues, axis=axis)
         return rows.take(range(size), axis=axis)
+
+
+def _counts(X: Spec, K: Spec) -> None:
+    require_dimensions("X", X, 1)
+    if size(K) != math.prod(X.shape[:-1]):
+        problem = f"has shape {K.shape}; needed is one value for each row of X, {X.shape}"
+        raise OperatorError("K", problem)
+
+
+def _require_counts(K: Array, columns: int) -> list[int]:
+    if K.size and not (K.min() >= 1 and K.max() <= columns):
+        problem = f"holds {K.min()} to {K.max()}; allowed is 1 <= k <= {columns}"
+        raise OperatorError("K", problem)
+    return [int(count) for count in K.reshape(-1)]
+
+
+@operator(
+    "FlexibleTopK",
+    inputs="X K",
+    outputs="Values Indices",
+    types={"X": FLOAT, "K": INT64},
+)
+class FlexibleTopK:
+    """Values = the K[r] largest elements of each row r of X, the largest first, row after row.
+
+    X: float, at least 1-d; a row lies along the last dimension.
+    K: int64, one for each row, 1 <= k <= elements of a row.
+    Values: float, 1-d.  Indices: int64, 1-d, their places in the row; of equal elements the first
+    comes first, and NaN last.
+    """
+
+    def shape(X: Spec, K: Spec) -> tuple[None, None]:
+        _counts(X, K)
+        return None, None
+
+    def reference(X: Array, K: Array) -> tuple[Array, Array]:
+        rows = X.reshape(K.size, X.shape[-1])
+        counts = _require_counts(K, X.shape[-1])
+        orders = [
+            np.argsort(-row, kind="stable")[:count] for row, count in zip(rows, counts, strict=True)
+        ]
+        values = [row[order] for row, order in zip(rows, orders, strict=True)]
+        indices = np.concatenate([np.zeros(0, _INT64), *orders]).astype(_INT64)
+        return np.concatenate([rows[:0].reshape(-1), *values]), indices
+
+    def gradient(op: GradientContext) -> Any:
+        made = [op.input(0), op.input(1), op.grad(0), op.output(1)]
+        return op.make("FlexibleTopKGradient", made, [op.input_grad(0)])
+
+
+@operator(
+    "FlexibleTopKGradient",
+    inputs="X K dValues Indices",
+    outputs="dX",
+    types={"K": INT64, "dValues": FLOAT, "Indices": INT64},
+)
+class FlexibleTopKGradient:
+    """dX = dValues where FlexibleTopK took its values, and 0 elsewhere.
+
+    X: any type.  K, Indices: as FlexibleTopK takes and gives them.  dValues: float, 1-d, as many
+    as K sums to.  dX: float with the shape of X.
+    """
+
+    def shape(X: Spec, K: Spec, dValues: Spec, Indices: Spec) -> Spec:
+        _counts(X, K)
+        require_rank("dValues", dValues, 1)
+        require_same_shape("Indices", Indices, "dValues", dValues)
+        return Spec(X.shape, dValues.dtype)
+
+    def reference(X: Array, K: Array, dValues: Array, Indices: Array) -> Array:
+        columns = X.shape[-1]
+        counts = _require_counts(K, columns)
+        if sum(counts) != len(dValues):
+            raise OperatorError("dValues", f"has {len(dValues)} values; K sums to {sum(counts)}")
+        if Indices.size and not (Indices.min() >= 0 and Indices.max() < columns):
+            problem = f"holds {Indices.min()} to {Indices.max()}; rows have {columns} elements"
+            raise OperatorError("Indices", problem)
+        dX = np.zeros((K.size, columns), dtype=dValues.dtype)
+        dX[np.repeat(np.arange(K.size), counts), Indices] = dValues
+        return dX.reshape(X.shape)
 
 
 def _declare_arg(name: str, what: str) -> None:

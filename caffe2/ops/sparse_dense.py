@@ -383,8 +383,9 @@ class GatherRangesToDense:
     range, inside of DATA.
     KEY: int64, shaped like DATA; elements of a range come in the order of their keys.
     lengths: one for each feature, at least 1.  OUTPUT_f: DATA's type, (examples, lengths[f]).
-    Ranges of length 0 are empty, those of another one mismatched.  With min_observation examples
-    or more a larger share than max_mismatched_ratio or max_empty_ratio of a feature is refused.
+    Ranges of length 0 are empty, those of another one mismatched.  More of them of one feature than
+    max_empty_ratio and max_mismatched_ratio times the examples (min_observation, if that is more)
+    are refused.
     """
 
     gradient = NO_GRADIENT
@@ -413,7 +414,7 @@ class GatherRangesToDense:
             wrong = {"empty": sizes == 0, "mismatched": (sizes != 0) & (sizes != length)}
             for what, which in wrong.items():
                 most = np.float32(getattr(op.args, f"max_{what}_ratio"))
-                if len(sizes) >= max(op.args.min_observation, 1) and which.mean() > most:
+                if which.sum() > float(most) * max(len(sizes), op.args.min_observation):
                     problem = f"has {which.sum()} {what} ranges of feature {feature}"
                     raise OperatorError("RANGES", f"{problem}, more than {most} of all")
             outputs.append(output)

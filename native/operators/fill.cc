@@ -1,14 +1,17 @@
 // Constant, given and random fills.
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <string>
 #include <type_traits>
+#include <unordered_map>
 #include <vector>
 
 #include "core/operator.h"
 #include "core/registry.h"
+#include "operators/dispatch.h"
 #include "operators/random.h"
 #include "operators/shapes.h"
 
@@ -82,10 +85,18 @@ T element(const char* name, std::optional<int64_t> i, std::optional<float> f,
        ", which is no value of type ", type_name(TypeOf<T>::value));
 }
 
+// Without dtype an integer value makes an int64 tensor, everything else a float one.
+DataType constant_type(const Arguments& args) {
+  if (args.has("dtype")) return static_cast<DataType>(args.integer("dtype"));
+  const Argument* value = args.given("value");
+  CAFFE2_ENFORCE(!value || !value->s, "argument 'value' is text; that needs dtype=4 (STRING)");
+  return value && value->i && !value->f ? DataType::kInt64 : DataType::kFloat;
+}
+
 class ConstantFillOperator : public FillBase {
  public:
   explicit ConstantFillOperator(const OperatorContext& context)
-      : FillBase(context), value_(args().given("value")), type_(target()) {}
+      : FillBase(context), value_(args().given("value")), type_(constant_type(args())) {}
 
  protected:
   void run() override {
@@ -117,13 +128,6 @@ class ConstantFillOperator : public FillBase {
   }
 
  private:
-  // Without dtype an integer value makes an int64 tensor, everything else a float one.
-  DataType target() const {
-    if (args().has("dtype")) return static_cast<DataType>(args().integer("dtype"));
-    CAFFE2_ENFORCE(!value_ || !value_->s, "argument 'value' is text; that needs dtype=4 (STRING)");
-    return value_ && value_->i && !value_->f ? DataType::kInt64 : DataType::kFloat;
-  }
-
   template <class T>
   void fill() {
     T value{};
@@ -322,6 +326,156 @@ class MSRAFillOperator : public RandomFill {
   }
 };
 
+class ByteStringFillOperator : public FillBase {
+ public:
+  explicit ByteStringFillOperator(const OperatorContext& context)
+      : FillBase(context), values_(args().texts("values")) {
+    CAFFE2_ENFORCE(values_.size() == 1, "argument 'values' holds ", values_.size(),
+                   " strings; one is needed");
+  }
+
+ protected:
+  void run() override {
+    const Shape wanted = shape();
+    const std::string& bytes = values_[0];
+    CAFFE2_ENFORCE(wanted.size() == static_cast<int64_t>(bytes.size()), describe_output(0),
+                   " has shape ", wanted.text(), ", but argument 'values' holds ", bytes.size(),
+                   " bytes");
+    Tensor& y = output(0, wanted, DataType::kUInt8);
+    std::copy(bytes.begin(), bytes.end(), y.mutable_data<uint8_t>());
+  }
+
+ private:
+  const std::vector<std::string> values_;
+};
+
+class DiagonalFillOperator : public FillBase {
+ public:
+  explicit DiagonalFillOperator(const OperatorContext& context)
+      : FillBase(context), value_(args().given("value")), type_(constant_type(args())) {}
+
+ protected:
+  void run() override {
+    dispatch<float, double, bool, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t>(
+        type_, [&](auto zero) { fill(zero); });
+  }
+
+ private:
+  template <class T>
+  void fill(T value) {
+    if (value_) value = element<T>("value", value_->i, value_->f, value_->s);
+    const Shape wanted = shape();
+    bool fits = wanted.rank() >= 2;
+    int64_t step = 0, least = INT64_MAX;
+    for (int i = 0; fits && i < wanted.rank(); i++) {
+      fits = wanted.rank() == 2 || wanted[i] == wanted[0];
+      step += wanted.product(i + 1, wanted.rank());
+      least = std::min(least, wanted[i]);
+    }
+    CAFFE2_ENFORCE(fits, describe_output(0), " has shape ", wanted.text(),
+                   "; needed are two dimensions, or more that are all equal");
+    Tensor& y = output(0, wanted, type_);
+    T* out = y.mutable_data<T>();
+    std::fill_n(out, y.size(), T());
+    for (int64_t i = 0; i < least; i++) out[i * step] = value;
+  }
+
+  const Argument* const value_;
+  const DataType type_;
+};
+
+// Integers of a range, each at most once: a shuffle of those that are free, of which only the
+// places that it touches are kept.
+class UniqueUniformFillOperator : public RandomFill {
+ public:
+  explicit UniqueUniformFillOperator(const OperatorContext& context)
+      : RandomFill(context),
+        low_(args().integer("min")),
+        high_(args().integer("max")),
+        type_(static_cast<DataType>(args().integer("dtype"))) {
+    CAFFE2_ENFORCE(type_ == DataType::kInt32 || type_ == DataType::kInt64,
+                   "argument 'dtype' = ", static_cast<int>(type_), "; allowed are INT32 and INT64");
+    CAFFE2_ENFORCE(low_ < high_, "min = ", low_, " is not less than max = ", high_);
+    CAFFE2_ENFORCE(type_ == DataType::kInt64 || (low_ >= INT32_MIN && high_ <= INT32_MAX),
+                   "min = ", low_, " or max = ", high_, " is no int32");
+  }
+
+ protected:
+  void run() override {
+    if (type_ == DataType::kInt32) {
+      draw<int32_t>();
+    } else {
+      draw<int64_t>();
+    }
+  }
+
+ private:
+  template <class T>
+  void draw() {
+    const Shape wanted = shape();
+    std::vector<int64_t> taken;
+    if (has_input(1)) {
+      const Tensor& avoid = input(1);
+      CAFFE2_ENFORCE(avoid.type() == type_ && avoid.rank() == 1, describe_input(1), " is ",
+                     type_name(avoid.type()), " of shape ", avoid.shape().text(), "; ",
+                     type_name(type_), ", 1-d, is needed");
+      const T* values = avoid.data<T>();
+      std::copy_if(values, values + avoid.size(), std::back_inserter(taken),
+                   [this](int64_t x) { return x >= low_ && x <= high_; });
+      std::sort(taken.begin(), taken.end());
+      taken.erase(std::unique(taken.begin(), taken.end()), taken.end());
+    }
+    // Differences are unsigned: the range may be wider than int64. Its size less 1 always fits.
+    const uint64_t last = static_cast<uint64_t>(high_) - static_cast<uint64_t>(low_);
+    const auto count = static_cast<uint64_t>(wanted.size());
+    CAFFE2_ENFORCE(count == 0 || (taken.size() <= last && count - 1 <= last - taken.size()),
+                   describe_output(0), " has shape ", wanted.text(), ", more elements than there",
+                   " are integers from ", low_, " to ", high_, ", of which ", taken.size(),
+                   " are avoided");
+    auto* bits = static_cast<int32_t*>(scratch(2 * count * sizeof(int32_t)));
+    Tensor& y = output(0, wanted, type_);
+    T* out = y.mutable_data<T>();
+    kernels().uniform_int(next_state(), INT32_MIN, INT32_MAX, 2 * wanted.size(), bits, parallel());
+    std::unordered_map<uint64_t, uint64_t> moved;
+    const auto at = [&](uint64_t place) {
+      const auto found = moved.find(place);
+      return found == moved.end() ? place : found->second;
+    };
+    for (uint64_t place = 0; place < count; place++) {
+      const uint64_t word = uint64_t{static_cast<uint32_t>(bits[2 * place])} << 32 |
+                            static_cast<uint32_t>(bits[2 * place + 1]);
+      const uint64_t other = place + scaled(word, last - taken.size() - place);
+      const uint64_t rank = at(other);
+      moved[other] = at(place);
+      out[place] = static_cast<T>(static_cast<uint64_t>(low_) + rank + before(taken, rank));
+    }
+  }
+
+  // A word as one of the integers 0 ... last.
+  static uint64_t scaled(uint64_t word, uint64_t last) {
+    if (last == UINT64_MAX) return word;
+    return static_cast<uint64_t>(static_cast<unsigned __int128>(word) * (last + 1) >> 64);
+  }
+
+  // How many of the taken integers come before the free one that `rank` free ones precede.
+  uint64_t before(const std::vector<int64_t>& taken, uint64_t rank) const {
+    size_t first = 0, last = taken.size();
+    while (first < last) {
+      const size_t middle = (first + last) / 2;
+      const uint64_t free = static_cast<uint64_t>(taken[middle]) - static_cast<uint64_t>(low_);
+      if (free - middle <= rank) {
+        first = middle + 1;
+      } else {
+        last = middle;
+      }
+    }
+    return first;
+  }
+
+  const int64_t low_, high_;
+  const DataType type_;
+};
+
 }  // namespace
 
 REGISTER_CPU_OPERATOR(ConstantFill, ConstantFillOperator)
@@ -331,6 +485,10 @@ REGISTER_CPU_OPERATOR(GivenTensorIntFill, TypedGivenTensorFill<DataType::kInt32>
 REGISTER_CPU_OPERATOR(GivenTensorInt64Fill, TypedGivenTensorFill<DataType::kInt64>)
 REGISTER_CPU_OPERATOR(GivenTensorBoolFill, TypedGivenTensorFill<DataType::kBool>)
 REGISTER_CPU_OPERATOR(GivenTensorStringFill, TypedGivenTensorFill<DataType::kString>)
+REGISTER_CPU_OPERATOR(GivenTensorInt16Fill, TypedGivenTensorFill<DataType::kInt16>)
+REGISTER_CPU_OPERATOR(GivenTensorByteStringToUInt8Fill, ByteStringFillOperator)
+REGISTER_CPU_OPERATOR(DiagonalFill, DiagonalFillOperator)
+REGISTER_CPU_OPERATOR(UniqueUniformFill, UniqueUniformFillOperator)
 REGISTER_CPU_OPERATOR(UniformFill, UniformFillOperator)
 REGISTER_CPU_OPERATOR(UniformIntFill, UniformIntFillOperator)
 REGISTER_CPU_OPERATOR(GaussianFill, GaussianFillOperator)

@@ -198,6 +198,52 @@ class ScatterAssignOperator : public ScatterBase {
   }
 };
 
+// Elements put at numbers along an axis. Inputs: DATA, INDICES, UPDATES.
+class ScatterOperator : public Operator {
+ public:
+  explicit ScatterOperator(const OperatorContext& context)
+      : Operator(context), axis_(args().int32("axis")) {}
+
+ protected:
+  void run() override {
+    const Tensor &data = input(0), &given = input(1), &updates = input(2);
+    const int axis = canonical_axis(axis_, data.rank(), describe_input(0));
+    bool fits = given.rank() == data.rank();
+    for (int i = 0; fits && i < data.rank(); i++) fits = i == axis || given.dim(i) <= data.dim(i);
+    CAFFE2_ENFORCE(fits, describe_input(1), " has shape ", given.shape().text(), "; ",
+                   describe_input(0), " has ", data.shape().text());
+    CAFFE2_ENFORCE(updates.shape() == given.shape() && updates.type() == data.type(),
+                   describe_input(2), " is ", type_name(updates.type()), " of shape ",
+                   updates.shape().text(), "; needed is ", type_name(data.type()), " of shape ",
+                   given.shape().text());
+    auto* places = static_cast<int64_t*>(scratch(given.size() * sizeof(int64_t)));
+    for (int64_t j = 0; j < given.size(); j++) {
+      const int64_t number =
+          given.type() == DataType::kInt32 ? given.data<int32_t>()[j] : given.data<int64_t>()[j];
+      CAFFE2_ENFORCE(number >= 0 && number < data.dim(axis), describe_input(1), " holds ", number,
+                     " at position ", j, "; allowed is [0, ", data.dim(axis), ")");
+      int64_t rest = j, step = 1;
+      places[j] = 0;
+      for (int i = data.rank() - 1; i >= 0; i--) {
+        places[j] += (i == axis ? number : rest % given.dim(i)) * step;
+        rest /= given.dim(i);
+        step *= data.dim(i);
+      }
+    }
+    Tensor& y = output(0, data.shape(), data.type());
+    y.copy_from(data);
+    by_size(data.type(), [&](const auto& element) {
+      using T = std::decay_t<decltype(element)>;
+      const T* from = elements<T>(updates);
+      T* to = mutable_elements<T>(y);
+      for (int64_t j = 0; j < given.size(); j++) to[places[j]] = from[j];
+    });
+  }
+
+ private:
+  const int axis_;
+};
+
 // Inputs: X, weight of X, row numbers, then slices and their weights in turn.
 class ScatterWeightedSumOperator : public ScatterBase {
  public:
@@ -361,6 +407,7 @@ class OneHotOperator : public Operator {
 REGISTER_CPU_OPERATOR(Gather, GatherOperator<0>)
 REGISTER_CPU_OPERATOR(BatchGather, GatherOperator<1>)
 REGISTER_CPU_OPERATOR(BatchGatherGradient, BatchGatherGradientOperator)
+REGISTER_CPU_OPERATOR(Scatter, ScatterOperator)
 REGISTER_CPU_OPERATOR(ScatterAssign, ScatterAssignOperator)
 REGISTER_CPU_OPERATOR(ScatterWeightedSum, ScatterWeightedSumOperator)
 REGISTER_CPU_OPERATOR(SparseToDense, SparseToDenseOperator)

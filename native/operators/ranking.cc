@@ -12,6 +12,18 @@
 namespace caffe2 {
 namespace {
 
+// order = places of the `count` largest of n elements, which lie `step` apart, the largest first. A
+// NaN is behind all numbers; of equal elements the first comes first.
+void sort_largest(const float* x, int64_t step, int64_t* order, int64_t count, int64_t n) {
+  std::iota(order, order + n, 0);
+  std::partial_sort(order, order + count, order + n, [&](int64_t a, int64_t b) {
+    const float left = x[a * step], right = x[b * step];
+    if (left > right || (std::isnan(right) && !std::isnan(left))) return true;
+    if (left < right || (std::isnan(left) && !std::isnan(right))) return false;
+    return a < b;
+  });
+}
+
 // A tensor as (outer, size, inner), where size is that of an axis.
 class AlongAxis : public Operator {
  public:
@@ -75,14 +87,7 @@ class TopKOperator : public AlongAxis {
     for (int64_t o = 0; o < outer_; o++) {
       for (int64_t i = 0; i < inner_; i++) {
         const int64_t from = o * size_ * inner_ + i, to = o * k * inner_ + i;
-        std::iota(order, order + size_, 0);
-        // A NaN is behind all numbers; of equal elements the first comes first.
-        std::partial_sort(order, order + found, order + size_, [&](int64_t a, int64_t b) {
-          const float left = x[from + a * inner_], right = x[from + b * inner_];
-          if (left > right || (std::isnan(right) && !std::isnan(left))) return true;
-          if (left < right || (std::isnan(left) && !std::isnan(right))) return false;
-          return a < b;
-        });
+        sort_largest(x + from, inner_, order, found, size_);
         for (int64_t j = 0; j < found; j++) {
           value[to + j * inner_] = x[from + order[j] * inner_];
           index[to + j * inner_] = order[j];
@@ -123,6 +128,79 @@ class TopKGradientOperator : public AlongAxis {
       if (index[j] < 0) continue;
       const int64_t o = j / (k * inner_), i = j % inner_;
       out[(o * size_ + index[j]) * inner_ + i] = grad[j];
+    }
+  }
+};
+
+// Input 1 says for each row of input 0 how many elements of it are meant.
+class RowCounts : public Operator {
+ public:
+  using Operator::Operator;
+
+ protected:
+  void find() {
+    const Tensor &x = input(0), &counts = input(1);
+    CAFFE2_ENFORCE(x.rank() >= 1, describe_input(0), " is a scalar; rows are needed");
+    rows_ = x.shape().product(0, x.rank() - 1);
+    columns_ = x.dim(x.rank() - 1);
+    CAFFE2_ENFORCE(counts.size() == rows_, describe_input(1), " has shape ", counts.shape().text(),
+                   "; ", rows_, " values are needed");
+    counts_ = counts.data<int64_t>();
+    total_ = 0;
+    for (int64_t r = 0; r < rows_; r++) {
+      CAFFE2_ENFORCE(counts_[r] >= 1 && counts_[r] <= columns_, describe_input(1), " holds ",
+                     counts_[r], " at position ", r, "; allowed is [1, ", columns_, "]");
+      total_ += counts_[r];
+    }
+  }
+  int64_t rows_ = 0, columns_ = 0, total_ = 0;
+  const int64_t* counts_ = nullptr;
+};
+
+class FlexibleTopKOperator : public RowCounts {
+ public:
+  using RowCounts::RowCounts;
+
+ protected:
+  void run() override {
+    find();
+    auto* order = static_cast<int64_t*>(scratch(columns_ * sizeof(int64_t)));
+    float* value = output(0, {total_}, DataType::kFloat).mutable_data<float>();
+    int64_t* index = output(1, {total_}, DataType::kInt64).mutable_data<int64_t>();
+    const float* x = input(0).data<float>();
+    for (int64_t r = 0; r < rows_; r++, x += columns_) {
+      sort_largest(x, 1, order, counts_[r], columns_);
+      for (int64_t j = 0; j < counts_[r]; j++) {
+        *value++ = x[order[j]];
+        *index++ = order[j];
+      }
+    }
+  }
+};
+
+// Inputs: X, K, dValues, Indices.
+class FlexibleTopKGradientOperator : public RowCounts {
+ public:
+  using RowCounts::RowCounts;
+
+ protected:
+  void run() override {
+    find();
+    for (const int i : {2, 3}) {
+      CAFFE2_ENFORCE(input(i).shape() == Shape{total_}, describe_input(i), " has shape ",
+                     input(i).shape().text(), "; (", total_, ",) is needed");
+    }
+    const int64_t* index = input(3).data<int64_t>();
+    for (int64_t j = 0; j < total_; j++) {
+      CAFFE2_ENFORCE(index[j] >= 0 && index[j] < columns_, describe_input(3), " holds ", index[j],
+                     " at position ", j, "; allowed is [0, ", columns_, ")");
+    }
+    Tensor& dx = output(0, input(0).shape(), DataType::kFloat);
+    clear(dx);
+    const float* grad = input(2).data<float>();
+    float* out = dx.mutable_data<float>();
+    for (int64_t r = 0; r < rows_; r++, out += columns_) {
+      for (int64_t j = 0; j < counts_[r]; j++) out[*index++] = *grad++;
     }
   }
 };
@@ -216,6 +294,8 @@ class UniqueOperator : public Operator {
 
 REGISTER_CPU_OPERATOR(TopK, TopKOperator)
 REGISTER_CPU_OPERATOR(TopKGradient, TopKGradientOperator)
+REGISTER_CPU_OPERATOR(FlexibleTopK, FlexibleTopKOperator)
+REGISTER_CPU_OPERATOR(FlexibleTopKGradient, FlexibleTopKGradientOperator)
 REGISTER_CPU_OPERATOR(ArgMax, ArgOperator<true>)
 REGISTER_CPU_OPERATOR(ArgMin, ArgOperator<false>)
 REGISTER_CPU_OPERATOR(Unique, UniqueOperator)

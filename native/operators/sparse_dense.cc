@@ -389,7 +389,7 @@ class GatherRangesToDenseOperator : public RangesBase {
   explicit GatherRangesToDenseOperator(const OperatorContext& context)
       : RangesBase(context),
         lengths_(args().integers("lengths")),
-        least_(std::max<int64_t>(1, args().integer("min_observation"))),
+        least_(args().integer("min_observation")),
         most_mismatched_(args().real("max_mismatched_ratio")),
         most_empty_(args().real("max_empty_ratio")) {}
 
@@ -434,7 +434,6 @@ class GatherRangesToDenseOperator : public RangesBase {
 
  private:
   void check_share(int64_t feature) const {
-    if (examples() < least_) return;
     int64_t empty = 0, mismatched = 0;
     for (int64_t b = 0; b < examples(); b++) {
       const int64_t size = length(b * ranges() + feature);
@@ -445,9 +444,10 @@ class GatherRangesToDenseOperator : public RangesBase {
     check_share(feature, "mismatched", mismatched, most_mismatched_);
   }
   void check_share(int64_t feature, const char* what, int64_t count, float most) const {
-    CAFFE2_ENFORCE(static_cast<double>(count) / static_cast<double>(examples()) <= most,
-                   describe_input(1), " has ", count, " ", what, " ranges of feature ", feature,
-                   ", more than ", most, " of all");
+    const auto observed = static_cast<double>(std::max(examples(), least_));
+    CAFFE2_ENFORCE(static_cast<double>(count) <= most * observed, describe_input(1), " has ", count,
+                   " ", what, " ranges of feature ", feature, ", more than ", most, " times ",
+                   observed);
   }
 
   const std::vector<int64_t> lengths_;
