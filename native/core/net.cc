@@ -81,6 +81,14 @@ std::unique_ptr<Operator> make_operator(const OperatorContext& context, Device d
        "; registered: ", KernelRegistry::builtin().describe(type));
 }
 
+void require_allowed(const OperatorDef& op, const OperatorSchema& schema, uint32_t allowed) {
+  const uint32_t refused = touched_by(op, schema) & ~allowed;
+  if (refused == 0) return;
+  fail(Code::kFailedPrecondition, "it reads or writes ",
+       (refused & kTouchesFiles) != 0 ? "files" : "the network",
+       ", which nets that were opened this way may not unless that is allowed");
+}
+
 }  // namespace
 
 CompiledNet::CompiledNet(NetDef def, std::vector<std::string> sites, Workspace& workspace,
@@ -99,7 +107,10 @@ CompiledNet::CompiledNet(NetDef def, std::vector<std::string> sites, Workspace& 
   std::vector<const OperatorSchema*> schemas;
   for (int i = 0; i < size(); i++) {
     schemas.push_back(find_schema(def_.op[i].type.value_or("")));
-    annotated(i, [&] { verify(def_.op[i], *schemas[i]); });
+    annotated(i, [&] {
+      verify(def_.op[i], *schemas[i]);
+      require_allowed(def_.op[i], *schemas[i], workspace_.allowed());
+    });
   }
   check_inputs();
   operators_.reserve(def_.op.size());
