@@ -72,7 +72,7 @@ def ReplaceBlobs(
 def GetBlobs(meta_net_def: metanet_pb2.MetaNetDef, key: str) -> Sequence[str]:
     """The names of blobs of a key; none when there is no such key."""
     found = _first(meta_net_def.blobs, key)
-    return [] if found is None else found  # type: ignore[no-any-return]
+    return found or []
 
 
 def GetBlobsByTypePrefix(meta_net_def: metanet_pb2.MetaNetDef, blob_type_prefix: str) -> list[str]:

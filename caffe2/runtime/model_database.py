@@ -16,7 +16,6 @@ from google.protobuf.message import DecodeError
 
 from caffe2.graph import metanet
 from caffe2.graph.blob import BlobReference
-from caffe2.graph.device import DeviceScope
 from caffe2.graph.errors import UsageError
 from caffe2.graph.net import Net
 from caffe2.graph.operator import CreateOperator
@@ -241,11 +240,12 @@ def load_from_db(
     """
     reader, blob = BlobReference(_NAMES.PREDICTOR_DBREADER), BlobReference(_NAMES.META_NET_DEF)
     path = os.fspath(filename)
-    with DeviceScope(device_option):
-        workspace.RunOperatorOnce(
-            CreateOperator("CreateDB", [], [reader], db=path, db_type=db_type)
-        )
-        workspace.RunOperatorOnce(CreateOperator("Load", [reader], [blob]))
+    device = {"device_option": device_option} if device_option else {}
+    for op in (
+        CreateOperator("CreateDB", [], [reader], db=path, db_type=db_type, **device),
+        CreateOperator("Load", [reader], [blob], **device),
+    ):
+        workspace.RunOperatorOnce(op)
     content = workspace.FetchBlob(blob)
     try:
         return metanet_pb2.MetaNetDef.FromString(content)

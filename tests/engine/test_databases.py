@@ -153,7 +153,7 @@ def test_records_that_do_not_fit(tmp_path, record, text):
 
 def test_a_blob_that_is_no_reader():
     workspace.FeedBlob("db", F4([1]))
-    with pytest.raises(RuntimeError, match="input 0 .data. 'db' holds a tensor"):
+    with pytest.raises(RuntimeError, match=r"input 0 \(data\) 'db' holds a tensor"):
         read()
 
 
