@@ -240,10 +240,11 @@ def load_from_db(
     """
     reader, blob = BlobReference(_NAMES.PREDICTOR_DBREADER), BlobReference(_NAMES.META_NET_DEF)
     path = os.fspath(filename)
-    device = {"device_option": device_option} if device_option else {}
     for op in (
-        CreateOperator("CreateDB", [], [reader], db=path, db_type=db_type, **device),
-        CreateOperator("Load", [reader], [blob], **device),
+        CreateOperator(
+            "CreateDB", [], [reader], db=path, db_type=db_type, device_option=device_option
+        ),
+        CreateOperator("Load", [reader], [blob], device_option=device_option),
     ):
         workspace.RunOperatorOnce(op)
     content = workspace.FetchBlob(blob)

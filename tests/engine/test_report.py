@@ -134,7 +134,7 @@ def test_free():
             workspace.FetchBlob(name)
     workspace.FeedBlob("x", X)
     refused("must be", "Free", ["x"], ["z"])
-    refused("0 outputs for 1 inputs|output", "Free", ["x"], [])
+    refused("it has 0 output", "Free", ["x"], [])
 
 
 def test_all_blob_names():
