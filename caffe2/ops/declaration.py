@@ -282,6 +282,13 @@ class Declaration:
             raise
         return self.view(list(op_def.input), list(op_def.output), given, rng)
 
+    def touched_by(self, op_def: Any) -> tuple[str, ...]:
+        """What an OperatorDef of this type touches, see `touches_if`."""
+        idle = self.touches_if and not any(
+            arg.name == self.touches_if and arg.i for arg in op_def.arg
+        )
+        return () if idle else self.touches
+
     def infer(self, op: OpView, inputs: Sequence[Spec]) -> tuple[Spec | None, ...]:
         """What the outputs will be; None for one that depends on values or is no tensor.
         OperatorError for types and shapes the operator refuses."""

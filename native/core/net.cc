@@ -84,8 +84,10 @@ std::unique_ptr<Operator> make_operator(const OperatorContext& context, Device d
 void require_allowed(const OperatorDef& op, const OperatorSchema& schema, uint32_t allowed) {
   const uint32_t refused = touched_by(op, schema) & ~allowed;
   if (refused == 0) return;
-  fail(Code::kFailedPrecondition, "it reads or writes ",
-       (refused & kTouchesFiles) != 0 ? "files" : "the network",
+  const char* what = (refused & kTouchesFiles) != 0     ? "reads or writes files"
+                     : (refused & kTouchesNetwork) != 0 ? "uses the network"
+                                                        : "runs code of the host";
+  fail(Code::kFailedPrecondition, "it ", what,
        ", which nets that were opened this way may not unless that is allowed");
 }
 

@@ -26,8 +26,9 @@ enum class ArgumentKind {
 };
 enum class Kind { kPure, kRandom, kStateful, kControl, kIo };
 
-enum Touches : uint32_t { kTouchesFiles = 1, kTouchesNetwork = 2 };
-inline constexpr uint32_t kTouchesAll = kTouchesFiles | kTouchesNetwork;
+// kTouchesCode: runs code of the host.
+enum Touches : uint32_t { kTouchesFiles = 1, kTouchesNetwork = 2, kTouchesCode = 4 };
+inline constexpr uint32_t kTouchesAll = kTouchesFiles | kTouchesNetwork | kTouchesCode;
 
 struct ArgumentSchema {
   const char* name;
@@ -82,7 +83,7 @@ const OperatorSchema* find_schema(std::string_view type);  // nullptr when unkno
 using SchemaSource = std::function<const OperatorSchema*(std::string_view type)>;
 void set_schema_source(SchemaSource source);
 
-std::string near_operators(std::string_view type);         // ". Did you mean ...?" or ""
+std::string near_operators(std::string_view type);  // ". Did you mean ...?" or ""
 
 // What an operator may touch outside of its workspace: a set of Touches.
 uint32_t touched_by(const OperatorDef& def, const OperatorSchema& schema);

@@ -268,7 +268,7 @@ def test_a_predictor_touches_no_files_unless_told(tmp_path):
     predict.Mul(["x", "w"], ["y"])
     predict.Proto().external_output.append("y")
     nets = init.Proto(), predict.Proto()
-    with pytest.raises(RuntimeError, match="reads or writes files"):
+    with pytest.raises(ValueError, match="touches files, which a Predictor allows only"):
         workspace.Predictor(*nets)
-    predictor = workspace.Predictor(*nets, allow_files=True)
+    predictor = workspace.Predictor(*nets, allow=["files"])
     assert predictor.run([F4([3])])[0] == 6
