@@ -131,6 +131,7 @@ def _operator_row(declaration: Declaration, arrays: list[str]) -> str:
         "native": _bool(declaration.native),
         "blocks": _bool(declaration.blocks),
         "touches": sum(bits[item] for item in declaration.touches),
+        "touches_if": _quoted(declaration.touches_if) if declaration.touches_if else "nullptr",
     }
     return f"    {_braced(fields)},"
 

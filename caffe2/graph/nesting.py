@@ -85,5 +85,5 @@ def touching_operators(net: caffe2_pb2.NetDef, allowed: Iterable[str] = ()) -> l
         f"{where} touches {' and '.join(touched)}"
         for where, op in every_operator(net)
         if op.type in known
-        if (touched := [item for item in known[op.type].touches if item not in fine])
+        if (touched := [item for item in known[op.type].touched_by(op) if item not in fine])
     ]

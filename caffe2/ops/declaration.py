@@ -239,6 +239,7 @@ class Declaration:
     native: bool
     blocks: bool
     touches: tuple[str, ...]
+    touches_if: str
     shape: Callable[..., Any]
     reference: Callable[..., Any] | NativeOnly
     gradient: Callable[[Any], Any] | GradientState
@@ -280,6 +281,13 @@ class Declaration:
             error.operator = self.name
             raise
         return self.view(list(op_def.input), list(op_def.output), given, rng)
+
+    def touched_by(self, op_def: Any) -> tuple[str, ...]:
+        """What an OperatorDef of this type touches, see `touches_if`."""
+        idle = self.touches_if and not any(
+            arg.name == self.touches_if and arg.i for arg in op_def.arg
+        )
+        return () if idle else self.touches
 
     def infer(self, op: OpView, inputs: Sequence[Spec]) -> tuple[Spec | None, ...]:
         """What the outputs will be; None for one that depends on values or is no tensor.
@@ -404,6 +412,7 @@ def operator(
     native: bool = True,
     blocks: bool = False,
     touches: Iterable[str] = (),
+    touches_if: str = "",
     shape: Callable[..., Any] | None = None,
 ) -> Callable[[type], Declaration]:
     """Declares an operator; the class it decorates holds the docstring and the rules.
@@ -419,6 +428,7 @@ def operator(
     native             has a C++ kernel; otherwise the NumPy body runs
     blocks             may wait for another operator
     touches            "files", "code" (Python of the process), "network"
+    touches_if         the argument without which it touches nothing
     shape              the shape rule, when it is not written in the class
 
     DeclarationError when the declaration contradicts itself or the name is taken.
@@ -444,6 +454,7 @@ def operator(
                 native=native,
                 blocks=blocks,
                 touches=tuple(touches),
+                touches_if=touches_if,
                 shape=shape or rules["shape"],
                 reference=rules.get("reference", NativeOnly("")),
                 gradient=rules.get("gradient", GradientState.NOT_REGISTERED),
@@ -467,6 +478,8 @@ def _check(declaration: Declaration) -> None:
     for item in declaration.touches:
         if item not in TOUCHES:
             raise DeclarationError(f"touches '{item}'; allowed are {', '.join(TOUCHES)}")
+    if declaration.touches_if and declaration.touches_if not in declaration.args:
+        raise DeclarationError(f"touches_if names '{declaration.touches_if}', which is no argument")
     for name, argument in declaration.args.items():
         if not isinstance(argument, Argument):
             raise DeclarationError(f"argument '{name}' is no Int, Float, ...: {argument!r}")

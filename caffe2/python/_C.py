@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from caffe2 import ops
+from caffe2._native import Cursor
+from caffe2.data.databases import DB, Mode, Transaction, create_db, registered_dbs
 from caffe2.ops.datatypes import data_type_of, dtype_of
 from caffe2.ops.declaration import Declaration, Spec
 from caffe2.proto import caffe2_pb2
@@ -14,13 +16,18 @@ from caffe2.runtime.handles import CreatedNet as Net
 from caffe2.runtime.handles import Tensor as TensorCPU
 
 __all__ = [
+    "DB",
     "Blob",
+    "Cursor",
+    "Mode",
     "Net",
     "OpSchema",
     "TensorCPU",
+    "Transaction",
     "Workspace",
     "blobs",
     "create_blob",
+    "create_db",
     "current_workspace",
     "get_blob_numa_node",
     "get_blob_size_bytes",
@@ -39,6 +46,7 @@ __all__ = [
     "is_numa_enabled",
     "nets",
     "num_cuda_devices",
+    "registered_dbs",
     "registered_operators",
     "reset_workspace",
     "root_folder",

@@ -13,6 +13,7 @@ import functools
 import logging
 import operator
 import os
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Sequence
@@ -24,6 +25,7 @@ import numpy.typing as npt
 from caffe2 import _native, ops
 from caffe2.ops.python import running_in
 from caffe2.proto import caffe2_pb2
+from caffe2.runtime.databases import open_database
 
 _MAX_THREADS = 1024
 _STALL_SECONDS = 60.0
@@ -48,7 +50,11 @@ def default_engine() -> _native.Engine:
                 )
             try:
                 _engine = _native.Engine(
-                    isa=isa, kernels=os.environ.get("CAFFE2_ENGINE", ""), on_stall=_report_stall
+                    isa=isa,
+                    kernels=os.environ.get("CAFFE2_ENGINE", ""),
+                    on_stall=_report_stall,
+                    print=_print,
+                    open_database=open_database,
                 )
             except _native.EngineError as error:
                 raise ValueError(f"CAFFE2_ENGINE in the environment: {error}") from None
@@ -65,6 +71,11 @@ def _find_declaration(type: bytes) -> ops.Declaration | None:
 
 
 _native.set_declarations(_find_declaration)
+
+
+def _print(text: bytes) -> None:
+    """What Print shows."""
+    print(text.decode("utf-8", "replace"), file=sys.stderr)
 
 
 def _report_stall(text: bytes) -> None:

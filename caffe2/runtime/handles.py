@@ -145,6 +145,12 @@ class Workspace:
     def native(self) -> _native.Workspace:
         return self._workspace
 
+    def allow_files(self, allowed: bool = True) -> None:
+        """Whether operators of nets that are made here from now on may read and write files, as
+        they may at first.  EngineError when a net with such an operator is made or run
+        nevertheless."""
+        self._workspace.allow_files(allowed)
+
     def __enter__(self) -> Workspace:
         workspaces.push(self._workspace, self.name or "")
         return self

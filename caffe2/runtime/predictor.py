@@ -64,6 +64,7 @@ class Predictor:
         note_devices(init)
         note_devices(predict)
         self._workspace = new_workspace(engine)
+        self._workspace.allow_files("files" in allow)
         self._lock = threading.Lock()
         self._workspace.run_net_once(init.SerializeToString())
         for name in self.inputs:

@@ -96,7 +96,6 @@ has_gpu_support = False
 
 _log = logging.getLogger(__name__)
 _lock = threading.Lock()
-_root_folder = "."
 _global_init_args: list[str] = []
 
 
@@ -106,19 +105,19 @@ _global_init_args: list[str] = []
 def ResetWorkspace(root_folder: str | None = None) -> bool:
     """Forgets all nets and blobs of the current workspace.
 
-    root_folder is made where missing, and is what RootFolder gives from now on.
+    root_folder is made where missing; operators read and write files in it (default: ".").
     """
-    global _root_folder  # noqa: PLW0603 - one per process, as in the old API
     if root_folder is not None:
         os.makedirs(root_folder, exist_ok=True)
-    _root_folder = root_folder or "."
-    current().reset()
+    workspace = current()
+    workspace.reset()
+    workspace.root_folder = os.fspath(root_folder or ".")
     return True
 
 
 def RootFolder() -> str:
-    """The folder that ResetWorkspace was given, or "."."""
-    return _root_folder
+    """The folder of the files of the current workspace: what ResetWorkspace was given, or "."."""
+    return current().root_folder
 
 
 def GetNameScope() -> str:

@@ -47,6 +47,7 @@ std::vector<std::string> unresolved(const NetDef& net, std::set<std::string_view
 Predictor::Predictor(std::shared_ptr<Engine> engine, std::string_view init_net,
                      std::string_view predict_net)
     : workspace_(std::move(engine)) {
+  workspace_.allow(0);  // a net from anywhere reads and writes no files
   NetDef init = parse_net(init_net, "init_net");
   NetDef predict = parse_net(predict_net, "predict_net");
   std::set<std::string> filled;

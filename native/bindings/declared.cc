@@ -62,7 +62,8 @@ Kind kind_of(const std::string& text) {
 uint32_t touches_of(const nb::object& declared) {
   uint32_t touches = 0;
   for (nb::handle item : declared) {
-    touches |= nb::cast<std::string>(item) == "files" ? kTouchesFiles : kTouchesNetwork;
+    const auto name = nb::cast<std::string>(item);
+    touches |= name == "files" ? kTouchesFiles : name == "code" ? kTouchesCode : kTouchesNetwork;
   }
   return touches;
 }

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "bindings/arrays.h"
+#include "bindings/databases.h"
 #include "bindings/declared.h"
 #include "bindings/host.h"
 #include "bindings/prepared.h"
@@ -214,7 +215,7 @@ void bind_engine(nb::module_& m) {
       .def(
           "__init__",
           [](Engine* self, int threads, std::string isa, size_t memory_limit, std::string kernels,
-             nb::object on_stall) {
+             nb::object on_stall, nb::object print, nb::object open_database) {
             check_threads(threads);
             new (self) Engine({threads, std::move(isa), memory_limit, std::move(kernels)});
             self->hooks().interrupted = [] {
@@ -222,13 +223,20 @@ void bind_engine(nb::module_& m) {
               nb::gil_scoped_acquire gil;
               return PyErr_CheckSignals() != 0;
             };
+            self->hooks().open_database = database_opener(std::move(open_database));
+            if (!print.is_none()) {
+              self->hooks().print = [held = hold(std::move(print))](const std::string& text) {
+                in_python([&] { (*held)(nb::bytes(text.data(), text.size())); });
+              };
+            }
             if (on_stall.is_none()) return;
             self->hooks().on_stall = [report = hold(std::move(on_stall))](const std::string& text) {
               report_stall(report, text);
             };
           },
           nb::arg("threads") = 0, nb::arg("isa") = "auto", nb::arg("memory_limit") = 0,
-          nb::arg("kernels") = "", nb::arg("on_stall") = nb::none())
+          nb::arg("kernels") = "", nb::arg("on_stall") = nb::none(), nb::arg("print") = nb::none(),
+          nb::arg("open_database") = nb::none())
       .def_prop_rw(
           "stall_seconds", [](Engine& e) { return e.hooks().stall_seconds.load(); },
           [](Engine& e, double seconds) { e.hooks().stall_seconds = seconds; })
@@ -382,6 +390,11 @@ void bind_workspace(nb::module_& m) {
            [](Workspace& w, nb::object callable) {
              w.set_reference_factory(reference_factory(std::move(callable)));
            })
+      .def_prop_rw("root_folder", &Workspace::root_folder, &Workspace::set_root_folder)
+      .def("allow_files",
+           [](Workspace& w, bool allowed) {
+             w.allow(allowed ? w.allowed() | kTouchesFiles : w.allowed() & ~kTouchesFiles);
+           })
       .def_prop_rw("random_seed", &Workspace::random_seed, &Workspace::set_random_seed);
 }
 
@@ -412,6 +425,7 @@ NB_MODULE(_native, m) {
   bind_workspace(m);
   bind_plans(m);
   m.def("set_declarations", set_declarations, nb::arg("find"));
+  bind_databases(m);
   m.def("operator_types", [] {
     std::vector<std::string> names;
     for (int i = 0; i < kOperatorSchemaCount; i++) names.emplace_back(kOperatorSchemas[i].name);

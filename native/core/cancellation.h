@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -12,11 +13,20 @@
 
 namespace caffe2 {
 
-// How a host is asked and told about long runs. Both may be empty.
+class Database;
+enum class DatabaseMode;
+
+// What the engine asks of its host and tells it. All may be empty.
 struct HostHooks {
   std::function<bool()> interrupted;                 // asked now and then by the calling thread
   std::function<void(const std::string&)> on_stall;  // told once per wait that lasts too long
   std::atomic<double> stall_seconds = 0;             // 0: never
+  // Text for people, one line or more, without a last line break; standard error where empty.
+  std::function<void(const std::string&)> print;
+  // Of a type that the engine does not know; nullptr when the host does not, either.
+  std::function<std::shared_ptr<Database>(const std::string& type, const std::string& path,
+                                          DatabaseMode mode)>
+      open_database;
 };
 
 // One run, or a part of one: cancelled itself or with the run it belongs to.

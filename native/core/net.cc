@@ -81,6 +81,16 @@ std::unique_ptr<Operator> make_operator(const OperatorContext& context, Device d
        "; registered: ", KernelRegistry::builtin().describe(type));
 }
 
+void require_allowed(const OperatorDef& op, const OperatorSchema& schema, uint32_t allowed) {
+  const uint32_t refused = touched_by(op, schema) & ~allowed;
+  if (refused == 0) return;
+  const char* what = (refused & kTouchesFiles) != 0     ? "reads or writes files"
+                     : (refused & kTouchesNetwork) != 0 ? "uses the network"
+                                                        : "runs code of the host";
+  fail(Code::kFailedPrecondition, "it ", what,
+       ", which nets that were opened this way may not unless that is allowed");
+}
+
 }  // namespace
 
 CompiledNet::CompiledNet(NetDef def, std::vector<std::string> sites, Workspace& workspace,
@@ -99,7 +109,10 @@ CompiledNet::CompiledNet(NetDef def, std::vector<std::string> sites, Workspace& 
   std::vector<const OperatorSchema*> schemas;
   for (int i = 0; i < size(); i++) {
     schemas.push_back(find_schema(def_.op[i].type.value_or("")));
-    annotated(i, [&] { verify(def_.op[i], *schemas[i]); });
+    annotated(i, [&] {
+      verify(def_.op[i], *schemas[i]);
+      require_allowed(def_.op[i], *schemas[i], workspace_.allowed());
+    });
   }
   check_inputs();
   operators_.reserve(def_.op.size());

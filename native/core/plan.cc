@@ -461,7 +461,8 @@ BackgroundPlan::BackgroundPlan(Workspace& workspace, PlanDef plan, PlanSites sit
     : hooks_{[this, interrupted = std::move(interrupted)] {
                return cancelled_ || (interrupted && interrupted());
              },
-             workspace.engine().hooks().on_stall, workspace.engine().hooks().stall_seconds.load()},
+             workspace.engine().hooks().on_stall, workspace.engine().hooks().stall_seconds.load(),
+             workspace.engine().hooks().print, workspace.engine().hooks().open_database},
       process_(getpid()) {
   try {
     thread_ = std::thread([this, &workspace, plan = std::move(plan), sites = std::move(sites),

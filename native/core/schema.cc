@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/arguments.h"
 #include "core/error.h"
 #include "core/messages.h"
 #include "core/near_names.h"
@@ -101,6 +102,11 @@ const OperatorSchema* find_schema(std::string_view type) {
       [](const OperatorSchema& s, std::string_view name) { return s.name < name; });
   if (it != end && type == it->name) return it;
   return schema_source() ? schema_source()(type) : nullptr;
+}
+
+uint32_t touched_by(const OperatorDef& def, const OperatorSchema& schema) {
+  if (schema.touches_if == nullptr) return schema.touches;
+  return Arguments(def, schema).boolean(schema.touches_if) ? schema.touches : 0;
 }
 
 std::string near_operators(std::string_view type) {

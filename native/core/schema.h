@@ -26,7 +26,9 @@ enum class ArgumentKind {
 };
 enum class Kind { kPure, kRandom, kStateful, kControl, kIo };
 
-enum Touches : uint32_t { kTouchesFiles = 1, kTouchesNetwork = 2 };
+// kTouchesCode: runs code of the host.
+enum Touches : uint32_t { kTouchesFiles = 1, kTouchesNetwork = 2, kTouchesCode = 4 };
+inline constexpr uint32_t kTouchesAll = kTouchesFiles | kTouchesNetwork | kTouchesCode;
 
 struct ArgumentSchema {
   const char* name;
@@ -63,6 +65,7 @@ struct OperatorSchema {
   bool native;  // has a C++ kernel
   bool blocks;  // may wait for another operator
   uint32_t touches;
+  const char* touches_if;  // only where this argument is set; nullptr: always
 
   const ArgumentSchema* find_argument(std::string_view name) const;
   const char* input_name(int i) const;
@@ -80,7 +83,10 @@ const OperatorSchema* find_schema(std::string_view type);  // nullptr when unkno
 using SchemaSource = std::function<const OperatorSchema*(std::string_view type)>;
 void set_schema_source(SchemaSource source);
 
-std::string near_operators(std::string_view type);         // ". Did you mean ...?" or ""
+std::string near_operators(std::string_view type);  // ". Did you mean ...?" or ""
+
+// What an operator may touch outside of its workspace: a set of Touches.
+uint32_t touched_by(const OperatorDef& def, const OperatorSchema& schema);
 
 // Counts, in-place rules, argument types and ranges. Raises Error(kInvalidArgument).
 void verify(const OperatorDef& def, const OperatorSchema& schema);

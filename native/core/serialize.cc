@@ -14,8 +14,8 @@ namespace caffe2 {
 namespace {
 
 template <class T, class Wide = T>
-wire::Packed<Wide> packed(const Tensor& tensor) {
-  const std::span<const T> values(tensor.data<T>(), static_cast<size_t>(tensor.size()));
+wire::Packed<Wide> packed(const Tensor& tensor, int64_t begin, int64_t end) {
+  const std::span<const T> values(tensor.data<T>() + begin, static_cast<size_t>(end - begin));
   if constexpr (std::is_same_v<T, Wide>) {
     return wire::Packed<Wide>(values);
   } else {
@@ -24,51 +24,52 @@ wire::Packed<Wide> packed(const Tensor& tensor) {
   }
 }
 
-TensorProto to_proto(const Tensor& tensor) {
+// Elements begin to end of a tensor.
+TensorProto to_proto(const Tensor& tensor, int64_t begin, int64_t end) {
   TensorProto proto;
   proto.dims.assign(tensor.shape().begin(), tensor.shape().end());
   proto.data_type = static_cast<int32_t>(tensor.type());
   switch (tensor.type()) {
     case DataType::kFloat:
-      proto.float_data = packed<float>(tensor);
+      proto.float_data = packed<float>(tensor, begin, end);
       break;
     case DataType::kDouble:
-      proto.double_data = packed<double>(tensor);
+      proto.double_data = packed<double>(tensor, begin, end);
       break;
     case DataType::kInt32:
-      proto.int32_data = packed<int32_t>(tensor);
+      proto.int32_data = packed<int32_t>(tensor, begin, end);
       break;
     case DataType::kInt64:
-      proto.int64_data = packed<int64_t>(tensor);
+      proto.int64_data = packed<int64_t>(tensor, begin, end);
       break;
     case DataType::kBool:
-      proto.int32_data = packed<bool, int32_t>(tensor);
+      proto.int32_data = packed<bool, int32_t>(tensor, begin, end);
       break;
     case DataType::kUInt8:
-      proto.int32_data = packed<uint8_t, int32_t>(tensor);
+      proto.int32_data = packed<uint8_t, int32_t>(tensor, begin, end);
       break;
     case DataType::kInt8:
-      proto.int32_data = packed<int8_t, int32_t>(tensor);
+      proto.int32_data = packed<int8_t, int32_t>(tensor, begin, end);
       break;
     case DataType::kUInt16:
-      proto.int32_data = packed<uint16_t, int32_t>(tensor);
+      proto.int32_data = packed<uint16_t, int32_t>(tensor, begin, end);
       break;
     case DataType::kInt16:
-      proto.int32_data = packed<int16_t, int32_t>(tensor);
+      proto.int32_data = packed<int16_t, int32_t>(tensor, begin, end);
       break;
     case DataType::kByte:
-      proto.byte_data =
-          wire::Bytes(std::string(static_cast<const char*>(tensor.raw_data()), tensor.bytes()));
+      proto.byte_data = wire::Bytes(std::string(static_cast<const char*>(tensor.raw_data()) + begin,
+                                                static_cast<size_t>(end - begin)));
       break;
     case DataType::kString: {
       const auto* strings = tensor.data<std::string>();
-      proto.string_data.assign(strings, strings + tensor.size());
+      proto.string_data.assign(strings + begin, strings + end);
       break;
     }
     case DataType::kFloat16: {
       // As their bits, read as unsigned numbers.
       const auto* bits = static_cast<const uint16_t*>(tensor.raw_data());
-      const std::vector<int32_t> wide(bits, bits + tensor.size());
+      const std::vector<int32_t> wide(bits + begin, bits + end);
       proto.int32_data = wire::Packed<int32_t>(std::span<const int32_t>(wide));
       break;
     }
@@ -78,108 +79,124 @@ TensorProto to_proto(const Tensor& tensor) {
   return proto;
 }
 
-template <class T, class Values>
-void copy_values(const Values& values, Tensor& tensor) {
-  CAFFE2_ENFORCE(static_cast<int64_t>(values.size()) == tensor.size(), "a saved tensor of shape ",
-                 tensor.shape().text(), " holds ", values.size(), " values");
-  values.copy_to(tensor.mutable_data<T>());
-}
-
-// Numbers that were saved wider than the type is.
-template <class T>
-void copy_narrow(const wire::Packed<int32_t>& values, Tensor& tensor, T* out) {
-  CAFFE2_ENFORCE(static_cast<int64_t>(values.size()) == tensor.size(), "a saved tensor of shape ",
-                 tensor.shape().text(), " holds ", values.size(), " values");
-  for (const int32_t value : values.values()) {
-    CAFFE2_ENFORCE(value >= std::numeric_limits<T>::min() && value <= std::numeric_limits<T>::max(),
-                   "a saved tensor of type ", type_name(tensor.type()), " holds ", value);
-    *out++ = static_cast<T>(value);
-  }
-}
-
-Tensor from_proto(const TensorProto& proto, Engine& engine) {
-  if (proto.raw_data) fail(Code::kUnsupported, "a saved tensor with raw_data cannot be loaded");
-  if (proto.segment) fail(Code::kUnsupported, "a saved segment of a tensor cannot be loaded");
+Shape shape_of(const TensorProto& proto) {
   Shape shape;
   for (const int64_t dim : proto.dims) shape.append(dim);
-  const auto type = static_cast<DataType>(proto.data_type.value_or(1));
-  // Checked before the allocation: a short file must not ask for much memory.
-  const int64_t most = static_cast<int64_t>(proto.float_data.size() + proto.double_data.size() +
-                                            proto.int32_data.size() + proto.int64_data.size() +
-                                            proto.string_data.size() +
-                                            (proto.byte_data ? proto.byte_data->size() : 0));
-  CAFFE2_ENFORCE(shape.size() <= most, "a saved tensor of shape ", shape.text(), " holds only ",
-                 most, " values");
-  Tensor tensor(engine.allocator(), shape, type);
-  switch (type) {
-    case DataType::kFloat:
-      copy_values<float>(proto.float_data, tensor);
-      break;
-    case DataType::kDouble:
-      copy_values<double>(proto.double_data, tensor);
-      break;
-    case DataType::kInt32:
-      copy_values<int32_t>(proto.int32_data, tensor);
-      break;
-    case DataType::kInt64:
-      copy_values<int64_t>(proto.int64_data, tensor);
-      break;
-    case DataType::kBool:
-      copy_values<bool>(proto.int32_data, tensor);
-      break;
-    case DataType::kUInt8:
-      copy_narrow(proto.int32_data, tensor, tensor.mutable_data<uint8_t>());
-      break;
-    case DataType::kInt8:
-      copy_narrow(proto.int32_data, tensor, tensor.mutable_data<int8_t>());
-      break;
-    case DataType::kUInt16:
-      copy_narrow(proto.int32_data, tensor, tensor.mutable_data<uint16_t>());
-      break;
-    case DataType::kInt16:
-      copy_narrow(proto.int32_data, tensor, tensor.mutable_data<int16_t>());
-      break;
-    case DataType::kFloat16:
-      copy_narrow(proto.int32_data, tensor, static_cast<uint16_t*>(tensor.raw_mutable_data()));
-      break;
-    case DataType::kString:
-      CAFFE2_ENFORCE(static_cast<int64_t>(proto.string_data.size()) == tensor.size(),
-                     "a saved tensor of shape ", shape.text(), " holds ", proto.string_data.size(),
-                     " strings");
-      std::copy(proto.string_data.begin(), proto.string_data.end(),
-                tensor.mutable_data<std::string>());
-      break;
-    case DataType::kByte:
-      CAFFE2_ENFORCE(proto.byte_data && proto.byte_data->size() == tensor.bytes(),
-                     "a saved tensor of shape ", shape.text(), " has another number of bytes");
-      std::memcpy(tensor.raw_mutable_data(), proto.byte_data->view().data(), tensor.bytes());
-      break;
-    default:
-      fail(Code::kUnsupported, "tensors of type ", type_name(type), " cannot be loaded");
+  return shape;
+}
+
+DataType type_of(const TensorProto& proto) {
+  return static_cast<DataType>(proto.data_type.value_or(1));
+}
+
+// The values of a saved tensor, or of a part of one, on their way to memory. All that can be wrong
+// with them is found when this is made: a short file must not ask for much memory.
+class Values {
+ public:
+  Values(const TensorProto& proto, DataType type, int64_t size, const Shape& shape)
+      : proto_(proto), type_(type) {
+    if (proto.raw_data) fail(Code::kUnsupported, "a saved tensor with raw_data cannot be loaded");
+    CAFFE2_ENFORCE(count() == static_cast<size_t>(size), "a saved tensor of shape ", shape.text(),
+                   " holds ", count(), " values of ", type_name(type), "; ", size, " are needed");
+    if (!narrow() || !bytes().empty()) return;
+    const bool is_signed = type == DataType::kInt8 || type == DataType::kInt16;
+    const int64_t range = int64_t{1} << (8 * type_size(type));
+    const int64_t least = is_signed ? -range / 2 : 0;
+    for (const int32_t value : proto.int32_data.values()) {
+      CAFFE2_ENFORCE(least <= value && value < least + range, "a saved tensor of type ",
+                     type_name(type), " holds ", value);
+    }
   }
+
+  void copy_to(void* out) const {
+    switch (type_) {
+      case DataType::kFloat:
+        return proto_.float_data.copy_to(static_cast<float*>(out));
+      case DataType::kDouble:
+        return proto_.double_data.copy_to(static_cast<double*>(out));
+      case DataType::kInt32:
+        return proto_.int32_data.copy_to(static_cast<int32_t*>(out));
+      case DataType::kInt64:
+        return proto_.int64_data.copy_to(static_cast<int64_t*>(out));
+      case DataType::kBool:
+        if (bytes().empty()) return proto_.int32_data.copy_to(static_cast<bool*>(out));
+        std::transform(bytes().begin(), bytes().end(), static_cast<bool*>(out),
+                       [](char byte) { return byte != 0; });
+        return;
+      case DataType::kString:
+        std::copy(proto_.string_data.begin(), proto_.string_data.end(),
+                  static_cast<std::string*>(out));
+        return;
+      default:
+        break;
+    }
+    if (!bytes().empty()) {
+      std::memcpy(out, bytes().data(), bytes().size());
+    } else if (type_size(type_) == 1) {
+      proto_.int32_data.copy_to(static_cast<uint8_t*>(out));
+    } else {
+      proto_.int32_data.copy_to(static_cast<uint16_t*>(out));
+    }
+  }
+
+ private:
+  std::string_view bytes() const {
+    return proto_.byte_data ? proto_.byte_data->view() : std::string_view();
+  }
+  // Types of one or two bytes are saved as these, or as numbers that are wider.
+  bool narrow() const {
+    switch (type_) {
+      case DataType::kUInt8:
+      case DataType::kInt8:
+      case DataType::kUInt16:
+      case DataType::kInt16:
+      case DataType::kFloat16:
+        return true;
+      default:
+        return false;
+    }
+  }
+  // How many values of the type the file holds.
+  size_t count() const {
+    switch (type_) {
+      case DataType::kFloat:
+        return proto_.float_data.size();
+      case DataType::kDouble:
+        return proto_.double_data.size();
+      case DataType::kInt32:
+        return proto_.int32_data.size();
+      case DataType::kInt64:
+        return proto_.int64_data.size();
+      case DataType::kString:
+        return proto_.string_data.size();
+      case DataType::kByte:
+        return bytes().size();
+      default:
+        break;
+    }
+    if (!narrow() && type_ != DataType::kBool) {
+      fail(Code::kUnsupported, "tensors of type ", type_name(type_), " cannot be loaded");
+    }
+    if (bytes().empty()) return proto_.int32_data.size();
+    CAFFE2_ENFORCE(bytes().size() % type_size(type_) == 0, "a saved tensor of type ",
+                   type_name(type_), " holds ", bytes().size(), " bytes");
+    return bytes().size() / type_size(type_);
+  }
+
+  const TensorProto& proto_;
+  const DataType type_;
+};
+
+Tensor from_proto(const TensorProto& proto, Engine& engine) {
+  if (proto.segment) fail(Code::kUnsupported, "a part of a saved tensor cannot be loaded alone");
+  const Shape shape = shape_of(proto);
+  const Values values(proto, type_of(proto), shape.size(), shape);
+  Tensor tensor(engine.allocator(), shape, type_of(proto));
+  values.copy_to(tensor.raw_mutable_data());
   return tensor;
 }
 
-}  // namespace
-
-std::string serialize_blob(const std::string& name, const BlobValue& value) {
-  BlobProto proto;
-  proto.name = name;
-  if (value.is_tensor()) {
-    proto.type = "Tensor";
-    proto.tensor = to_proto(value.tensor);
-  } else if (value.object) {
-    value.object->serialize(proto);
-  } else {
-    fail(Code::kFailedPrecondition, "blob '", name, "' is empty and cannot be saved");
-  }
-  return serialize(proto);
-}
-
-BlobValue deserialize_blob(std::string_view bytes, Engine& engine) {
-  ParseOptions options;
-  options.borrow = true;
-  const auto proto = parse<BlobProto>(bytes, options);
+BlobValue from_blob_proto(const BlobProto& proto, Engine& engine) {
   const std::string type = proto.type.value_or("");
   if (type == Mutex::kKind) return {Tensor(), std::make_shared<Mutex>()};
   if (type == Counter::kKind && proto.tensor) {
@@ -198,6 +215,139 @@ BlobValue deserialize_blob(std::string_view bytes, Engine& engine) {
     return {Tensor(), std::make_shared<Text>(std::string(proto.content->view()))};
   }
   fail(Code::kUnsupported, "a saved blob of type '", type, "' cannot be loaded");
+}
+
+bool is_tensor(const BlobProto& proto) {
+  return proto.tensor && (!proto.type || proto.type->empty() || *proto.type == "Tensor");
+}
+
+constexpr std::string_view kChunkMark = "#%";
+
+}  // namespace
+
+std::string serialize_blob(const std::string& name, const BlobValue& value) {
+  BlobProto proto;
+  proto.name = name;
+  if (value.is_tensor()) {
+    proto.type = "Tensor";
+    proto.tensor = to_proto(value.tensor, 0, value.tensor.size());
+  } else if (value.object) {
+    value.object->serialize(proto);
+  } else {
+    fail(Code::kFailedPrecondition, "blob '", name, "' is empty and cannot be saved");
+  }
+  return serialize(proto);
+}
+
+BlobValue deserialize_blob(std::string_view bytes, Engine& engine) {
+  ParseOptions options;
+  options.borrow = true;
+  return from_blob_proto(parse<BlobProto>(bytes, options), engine);
+}
+
+void serialize_chunks(const std::string& name, const BlobValue& value, int64_t chunk,
+                      const std::function<void(std::string key, std::string bytes)>& put) {
+  if (!value.is_tensor()) return put(name, serialize_blob(name, value));
+  const int64_t size = value.tensor.size();
+  const int64_t step = chunk > 0 ? chunk : std::max<int64_t>(size, 1);
+  int64_t number = 0, begin = 0;
+  do {
+    const int64_t end = begin + std::min(step, size - begin);
+    BlobProto proto;
+    proto.name = name;
+    proto.type = "Tensor";
+    proto.tensor = to_proto(value.tensor, begin, end);
+    proto.tensor->name = name;
+    proto.tensor->segment.emplace().begin = begin;
+    proto.tensor->segment->end = end;
+    put(concat(name, kChunkMark, number++), serialize(proto));
+    begin = end;
+  } while (begin < size);
+}
+
+std::string_view name_of_key(std::string_view key) {
+  const size_t mark = key.rfind(kChunkMark);
+  return key.substr(0, mark == std::string_view::npos ? key.size() : mark);
+}
+
+void BlobAssembler::add(std::string_view bytes) {
+  CAFFE2_ENFORCE(!complete_, "it is there twice");
+  ParseOptions options;
+  options.borrow = true;
+  const auto proto = parse<BlobProto>(bytes, options);
+  if (!is_tensor(proto) || !proto.tensor->segment) {
+    CAFFE2_ENFORCE(parts_.empty(), "it is there in parts and as a whole");
+    value_ = from_blob_proto(proto, engine_);
+    complete_ = true;
+    return;
+  }
+  const TensorProto& tensor = *proto.tensor;
+  const Shape shape = shape_of(tensor);
+  const DataType type = type_of(tensor);
+  const int64_t begin = tensor.segment->begin.value_or(0), end = tensor.segment->end.value_or(0);
+  CAFFE2_ENFORCE(0 <= begin && begin <= end && end <= shape.size(), "a part has the elements ",
+                 begin, " to ", end, " of a tensor of shape ", shape.text());
+  if (!parts_.empty()) {
+    const DataType known = parts_[0].values.type();
+    CAFFE2_ENFORCE(shape == shape_ && type == known,
+                   "its parts do not go together: ", type_name(type), " of shape ", shape.text(),
+                   " and ", type_name(known), " of ", shape_.text());
+  }
+  const Values values(tensor, type, end - begin, shape);
+  Part part{begin, Tensor(engine_.allocator(), {end - begin}, type)};
+  values.copy_to(part.values.raw_mutable_data());
+  shape_ = shape;
+  parts_.push_back(std::move(part));
+  CAFFE2_ENFORCE(!__builtin_add_overflow(read_, end - begin, &read_) && read_ <= shape.size(),
+                 "its parts overlap");
+  if (read_ == shape.size()) join();
+}
+
+void BlobAssembler::join() {
+  std::sort(parts_.begin(), parts_.end(),
+            [](const Part& a, const Part& b) { return a.begin < b.begin; });
+  int64_t next = 0;
+  for (const Part& part : parts_) {
+    // An empty part says nothing.
+    CAFFE2_ENFORCE(part.begin == next || part.values.size() == 0, "its parts overlap");
+    next += part.values.size();
+  }
+  const DataType type = parts_[0].values.type();
+  if (parts_.size() == 1) {
+    value_.tensor = Tensor(parts_[0].values.storage(), shape_, type);
+  } else {
+    value_.tensor = Tensor(engine_.allocator(), shape_, type);
+    for (const Part& part : parts_) {
+      const int64_t n = part.values.size();
+      if (type == DataType::kString) {
+        std::copy_n(part.values.data<std::string>(), n,
+                    value_.tensor.mutable_data<std::string>() + part.begin);
+      } else if (n > 0) {
+        std::memcpy(static_cast<char*>(value_.tensor.raw_mutable_data()) +
+                        static_cast<size_t>(part.begin) * type_size(type),
+                    part.values.raw_data(), part.values.bytes());
+      }
+    }
+  }
+  parts_.clear();
+  complete_ = true;
+}
+
+std::string BlobAssembler::missing_text() const {
+  return parts_.empty() ? "is not there"
+                        : concat("has only ", read_, " of ", shape_.size(), " elements in ",
+                                 parts_.size(), " part(s)");
+}
+
+TensorItem::TensorItem(const TensorProto& proto)
+    : proto_(&proto), shape_(shape_of(proto)), type_(type_of(proto)) {
+  Values(proto, type_, shape_.size(), shape_);
+  saved_type_ = type_;
+  if (type_ == DataType::kByte) type_ = DataType::kUInt8;
+}
+
+void TensorItem::copy_to(void* out) const {
+  Values(*proto_, saved_type_, shape_.size(), shape_).copy_to(out);
 }
 
 }  // namespace caffe2

@@ -24,13 +24,18 @@ Workspace::Workspace(const Workspace* parent, uint64_t random_seed)
       random_seed_(random_seed) {}
 
 std::vector<std::string> Workspace::blob_names() const {
-  std::set<std::string> names;
-  if (parent_ != nullptr) {
-    for (std::string& name : parent_->blob_names()) names.insert(std::move(name));
-  }
-  std::lock_guard lock(mutex_);
-  for (const auto& [name, blob] : blobs_) names.insert(name);
+  std::vector<std::string> own = own_blob_names();
+  if (parent_ == nullptr) return own;
+  std::set<std::string> names(own.begin(), own.end());
+  for (std::string& name : parent_->blob_names()) names.insert(std::move(name));
   return {names.begin(), names.end()};
+}
+
+std::vector<std::string> Workspace::own_blob_names() const {
+  std::lock_guard lock(mutex_);
+  std::vector<std::string> names;
+  for (const auto& [name, blob] : blobs_) names.push_back(name);
+  return names;
 }
 
 std::shared_ptr<Blob> Workspace::find_blob(std::string_view name) const {
@@ -150,6 +155,17 @@ void Workspace::reset() {
   }
   for (auto& [name, blob] : blobs) blob->clear();
   engine_->scratch().release_free();
+}
+
+void Workspace::set_root_folder(std::string folder) {
+  std::lock_guard lock(mutex_);
+  root_folder_ = std::move(folder);
+}
+
+std::string Workspace::root_folder() const {
+  if (parent_ != nullptr) return parent_->root_folder();
+  std::lock_guard lock(mutex_);
+  return root_folder_;
 }
 
 void Workspace::set_random_seed(uint64_t seed) {

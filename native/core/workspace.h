@@ -30,6 +30,7 @@ class Workspace {
   const std::shared_ptr<Engine>& share_engine() const { return engine_; }
 
   std::vector<std::string> blob_names() const;
+  std::vector<std::string> own_blob_names() const;               // without those of the parent
   std::shared_ptr<Blob> find_blob(std::string_view name) const;  // nullptr when there is none
   std::shared_ptr<Blob> get_blob(std::string_view name) const;   // raises with near names
   std::shared_ptr<Blob> create_blob(std::string_view name);  // the present one when there is one
@@ -52,6 +53,14 @@ class Workspace {
   void set_reference_factory(ReferenceFactory factory) { reference_ = std::move(factory); }
   const ReferenceFactory& reference_factory() const { return reference_; }
 
+  // What operators made here, and in workspaces inside, may touch: a set of Touches.
+  void allow(uint32_t touches) { allowed_ = touches; }
+  uint32_t allowed() const { return allowed_ & (parent_ ? parent_->allowed() : kTouchesAll); }
+
+  // Where the files of operators are whose paths are not absolute.
+  void set_root_folder(std::string folder);
+  std::string root_folder() const;
+
   // Base of the random streams of operators whose device option names no seed.
   uint64_t random_seed() const { return random_seed_; }
   void set_random_seed(uint64_t seed);
@@ -66,8 +75,10 @@ class Workspace {
   const Workspace* const parent_;
   std::map<std::string, std::shared_ptr<Blob>, std::less<>> blobs_;
   std::map<std::string, std::shared_ptr<CompiledNet>, std::less<>> nets_;
-  mutable ForkMutex mutex_;  // of the two maps
+  mutable ForkMutex mutex_;  // of the two maps, the folder and the seed
   ReferenceFactory reference_;
+  std::atomic<uint32_t> allowed_{kTouchesAll};
+  std::string root_folder_ = ".";
   uint64_t random_seed_;
   uint64_t nets_made_ = 0;
   std::atomic<uint64_t> epoch_{1};  // raised when a blob goes away: nets look theirs up anew

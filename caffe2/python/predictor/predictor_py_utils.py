@@ -1,0 +1,48 @@
+"""The parts of a MetaNetDef; see `caffe2.graph.metanet`."""
+
+from caffe2.graph.metanet import (
+    AddBlobs,
+    AddNet,
+    AddPlan,
+    GetApplicationSpecificInfo,
+    GetApplicationSpecificInfoDict,
+    GetArgumentByName,
+    GetBlobs,
+    GetBlobsByTypePrefix,
+    GetBlobsOrder,
+    GetNet,
+    GetPlan,
+    ReplaceBlobs,
+    SetBlobsOrder,
+    SetPreLoadBlobs,
+    SetRequestOnlyEmbeddings,
+    get_comp_name,
+    to_first_match_dict,
+)
+from caffe2.runtime.model_database import create_predict_init_net, create_predict_net
+
+__all__ = [
+    "AddBlobs",
+    "AddNet",
+    "AddPlan",
+    "GetApplicationSpecificInfo",
+    "GetApplicationSpecificInfoDict",
+    "GetArgumentByName",
+    "GetBlobs",
+    "GetBlobsByTypePrefix",
+    "GetBlobsOrder",
+    "GetNet",
+    "GetNetOriginal",
+    "GetPlan",
+    "GetPlanOriginal",
+    "ReplaceBlobs",
+    "SetBlobsOrder",
+    "SetPreLoadBlobs",
+    "SetRequestOnlyEmbeddings",
+    "create_predict_init_net",
+    "create_predict_net",
+    "get_comp_name",
+    "to_first_match_dict",
+]
+
+GetNetOriginal, GetPlanOriginal = GetNet, GetPlan
