@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from caffe2.ops.arguments import Bool, Float, Ints, OperatorError, Str
+from caffe2.ops.arguments import Bool, Ints, OperatorError, Str
 from caffe2.ops.datatypes import FLOAT, FLOAT16
 from caffe2.ops.declaration import (
     NO_GRADIENT,
@@ -15,7 +15,6 @@ from caffe2.ops.declaration import (
     Array,
     GradientContext,
     GradientSlice,
-    NativeOnly,
     OpView,
     Spec,
     operator,
@@ -171,23 +170,3 @@ class HalfToFloat:
 
     def gradient(op: GradientContext) -> Any:
         return op.make("FloatToHalf", [op.grad(0)], [op.input_grad(0)])
-
-
-@operator(
-    "Accumulate",
-    inputs="input",
-    outputs="output",
-    args={"gamma": Float(1.0)},
-    types={"input": FLOAT},
-    kind="stateful",
-    shape=same_as("input"),
-)
-class Accumulate:
-    """output = input + gamma * what output held before the run.
-
-    input, output: float tensors of one shape.  Where output held no float tensor of this shape, it
-    counts as zeros.
-    """
-
-    gradient = SHOULD_NOT_DO_GRADIENT
-    reference = NativeOnly("it reads what its output held")

@@ -87,29 +87,6 @@ class HalfToFloatOperator : public Operator {
   }
 };
 
-class AccumulateOperator : public Operator {
- public:
-  explicit AccumulateOperator(const OperatorContext& context)
-      : Operator(context), gamma_(args().real("gamma")) {}
-
- protected:
-  void run() override {
-    const Tensor& x = input(0);
-    const BlobValue before = present_output(0);
-    const bool counts = before.is_tensor() && before.tensor.type() == DataType::kFloat &&
-                        before.tensor.shape() == x.shape();
-    Tensor& y = output(0, x.shape(), DataType::kFloat);
-    const float *in = x.data<float>(), *old = counts ? before.tensor.data<float>() : nullptr;
-    float* out = y.mutable_data<float>();
-    for_ranges(parallel(), x.size(), kBlockElements, [&](int64_t i, int64_t end) {
-      for (; i < end; i++) out[i] = old == nullptr ? in[i] : in[i] + gamma_ * old[i];
-    });
-  }
-
- private:
-  const float gamma_;
-};
-
 }  // namespace
 
 REGISTER_CPU_OPERATOR(Alias, AliasOperator)
@@ -117,7 +94,6 @@ REGISTER_CPU_OPERATOR(AliasWithName, AliasOperator)
 REGISTER_CPU_OPERATOR(EnsureDense, AliasOperator)
 REGISTER_CPU_OPERATOR(EnsureCPUOutput, AliasOperator)
 REGISTER_CPU_OPERATOR(CopyFromCPUInput, AliasOperator)
-REGISTER_CPU_OPERATOR(Accumulate, AccumulateOperator)
 REGISTER_CPU_OPERATOR(Shape, ShapeOperator)
 REGISTER_CPU_OPERATOR(Size, SizeOperator)
 REGISTER_CPU_OPERATOR(FloatToHalf, FloatToHalfOperator)

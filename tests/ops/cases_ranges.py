@@ -1,4 +1,4 @@
-"""Harness cases of largest elements of rows, Scatter, Range and fills."""
+"""Harness cases of largest elements of rows, Scatter and fills."""
 
 import numpy as np
 
@@ -74,56 +74,6 @@ CASES = [
         UPDATES=exactly(np.array([b"new"], object)),
         mismatch={"DATA": None},
     ),
-    *(
-        Case(
-            "Range",
-            title=f"{dtype.__name__} {values}",
-            gradient=False,
-            start=exactly([values[0]], dtype),
-            **{
-                name: exactly([value], dtype)
-                for name, value in zip(("stop", "step"), values[1:], strict=False)
-            },
-        )
-        for dtype, values in (
-            (I4, (5,)),
-            (I4, (5, 0, -2)),
-            (I8, (5, 0, 2)),
-            (I8, (0, 7, 3)),
-            (I8, (-3,)),
-            (I4, (2**31 - 3, -(2**31), -(2**30))),
-            (F4, (1, 2.5, 0.5)),
-            (F4, (0, 1, 0.1)),
-            (F4, (0, 0.3, 0.1)),
-            (np.float64, (1, 2.5)),
-            (F4, (2, -1, -0.7)),
-        )
-    ),
-    Case(
-        "Range",
-        title="what is refused",
-        gradient=False,
-        start=exactly(0, F4),
-        stop=exactly(3, F4),
-        step=exactly(1, F4),
-        bad=[
-            Bad("step 0", {"step": F4(0)}),
-            Bad("no end", {"stop": F4(np.inf)}),
-            Bad("another type", {"step": I4(1)}),
-            Bad("two values", {"stop": F4([1, 2])}),
-        ],
-    ),
-    *(
-        Case("DiagonalFill", title=f"{args}", args=args)
-        for args in (
-            {"shape": [3, 3], "value": 2.0},
-            {"shape": [2, 4], "value": 3},
-            {"shape": [2, 2, 2], "value": 3, "dtype": 2},
-            {"shape": [0, 3]},
-            {"shape": [3, 2], "value": 1, "dtype": 5},
-            {"shape": [2, 2], "value": 3, "dtype": 13},
-        )
-    ),
     Case(
         "DiagonalFill",
         title="input",
@@ -170,7 +120,6 @@ CASES = [
 ]
 
 SPECIAL = {
-    "Accumulate": "tests/engine/test_accumulate.py",
     **dict.fromkeys(
         (
             "IntIndexCreate",
