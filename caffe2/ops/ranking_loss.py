@@ -130,15 +130,10 @@ class CosineEmbeddingCriterionGradient:
         return np.where(Y.reshape(S.shape) == 1, -d, apart)
 
 
-def _column(name: str, spec: Spec) -> None:
-    if len(spec.shape) != 1 and (len(spec.shape) != 2 or spec.shape[1] != 1):
-        raise OperatorError(name, f"has shape {spec.shape}; (N,) or (N, 1) is needed")
-
-
 def _check_pairs(X: Spec, label: Spec, lengths: Spec | None) -> int:
     """How many lists there are."""
-    _column("X", X)
-    _column("label", label)
+    if len(label.shape) != 1 and (len(label.shape) != 2 or label.shape[1] != 1):
+        raise OperatorError("label", f"has shape {label.shape}; (N,) or (N, 1) is needed")
     require_same_size("label", label, "X", X)
     if lengths is None:
         return min(size(X), 1)
@@ -179,7 +174,7 @@ class PairWiseLoss:
     """Y = for each list, the mean of log(1 + exp(X[j] - X[i])) over all pairs with
     label[i] > label[j] (RankNet; Burges et al., 2005); 0 where there is no such pair.
 
-    X, label: float (N,) or (N, 1).
+    X: float, N elements in any shape.  label: float (N,) or (N, 1).
     lengths: int32 (L,), the lengths of lists that follow one another; one list when left out.
     Y: float (L,); (1,) without lengths, (0,) when N is 0 as well.
     """

@@ -24,21 +24,22 @@ def _next(iter: Array) -> Array:
     count = int(iter.reshape(()))
     if not 0 <= count < INT64_MAX:
         raise OperatorError("iter", f"is {count}; allowed is 0 <= iter < {INT64_MAX}")
-    return iter + 1
+    return iter.astype(np.int64) + 1
 
 
 @operator(
     "Iter",
     inputs="iter?",
     outputs="output",
-    types={"iter": INT64},
+    types={"iter": INTS},
     enforced_inplace=[(0, 0)],
     kind="stateful",
 )
 class Iter:
     """Adds 1 to a counter of iterations, in place.
 
-    iter, output: one blob, int64 with one element, not negative.  Without an input the counter is
+    iter, output: one blob, int64 with one element, not negative.  A counter of int32, as old
+    scripts feed it, becomes one of int64.  Without an input the counter is
     the output blob, which is made with 1 when it does not exist; only the C++ kernel does this,
     as a NumPy body does not see the blobs it writes.
     """
@@ -49,7 +50,7 @@ class Iter:
         if iter is None:
             return Spec((1,), np.dtype(np.int64))
         require_single("iter", iter)
-        return iter
+        return Spec(iter.shape, np.dtype(np.int64))
 
     def reference(iter: Array | None) -> Array:
         if iter is None:

@@ -84,9 +84,8 @@ class ConvBase : public Operator {
   }
 
   void require_bias(int i, const ConvShape& s) const {
-    CAFFE2_ENFORCE(input(i).size() == s.k, describe_input(i), " has shape ",
-                   input(i).shape().text(), "; ", s.k,
-                   " values are needed, one per output channel");
+    CAFFE2_ENFORCE(input(i).rank() == 1 && input(i).dim(0) == s.k, describe_input(i), " has shape ",
+                   input(i).shape().text(), "; (", s.k, ") is needed, a value per output channel");
   }
 
   bool channels_last() const { return window_.channels_last(); }

@@ -42,11 +42,12 @@ class HistogramOperator : public FloatingInputs {
  public:
   explicit HistogramOperator(const OperatorContext& context)
       : FloatingInputs(context), edges_(args().reals("bin_edges")) {
-    CAFFE2_ENFORCE(edges_.size() >= 2 && std::adjacent_find(edges_.begin(), edges_.end(),
-                                                            [](float a, float b) {
-                                                              return !(a < b);
-                                                            }) == edges_.end(),
-                   "argument 'bin_edges' must be at least two increasing edges");
+    CAFFE2_ENFORCE(edges_.size() >= 2, "argument 'bin_edges' has ", edges_.size(),
+                   " values. Number of bin edges must be greater than or equal to 2");
+    for (size_t i = 1; i < edges_.size(); i++) {
+      CAFFE2_ENFORCE(edges_[i] > edges_[i - 1], "argument 'bin_edges' holds ", edges_[i], " after ",
+                     edges_[i - 1], "; bin_edges must be a strictly increasing sequence of values");
+    }
   }
 
  protected:

@@ -108,11 +108,9 @@ class PairWiseBase : public SegmentBase {
  protected:
   // Finds the lists of X and the labels; without lengths all rows are one.
   void find_lists(int lengths_input) {
-    for (int i = 0; i < 2; i++) {
-      const Shape& shape = input(i).shape();
-      CAFFE2_ENFORCE(shape.rank() == 1 || (shape.rank() == 2 && shape[1] == 1), describe_input(i),
-                     " has shape ", shape.text(), "; (N,) or (N, 1) is needed");
-    }
+    const Shape& shape = input(1).shape();
+    CAFFE2_ENFORCE(shape.rank() == 1 || (shape.rank() == 2 && shape[1] == 1), describe_input(1),
+                   " has shape ", shape.text(), "; (N,) or (N, 1) is needed");
     require_same_size(describe_input(0), input(0), describe_input(1), input(1));
     given_ = has_input(lengths_input);
     if (given_) find_segments(SegmentKind::kLengths, lengths_input, input(0).size());

@@ -24,12 +24,13 @@ class Counting : public Operator {
   using Operator::Operator;
 
  protected:
-  // The counter, one int64 value, that comes after `iter`.
+  // The value that comes after the counter `iter`.
   static int64_t next(const Tensor& iter, const std::string& what) {
-    CAFFE2_ENFORCE(iter.size() == 1 && iter.type() == DataType::kInt64, what, " has shape ",
-                   iter.shape().text(), " and type ", type_name(iter.type()),
+    const bool narrow = iter.type() == DataType::kInt32;
+    CAFFE2_ENFORCE(iter.size() == 1 && (narrow || iter.type() == DataType::kInt64), what,
+                   " has shape ", iter.shape().text(), " and type ", type_name(iter.type()),
                    "; one int64 counter is needed");
-    const int64_t now = iter.data<int64_t>()[0];
+    const int64_t now = narrow ? iter.data<int32_t>()[0] : iter.data<int64_t>()[0];
     CAFFE2_ENFORCE(now >= 0 && now < INT64_MAX, what, " is ", now, "; allowed are 0 to ",
                    INT64_MAX - 1);
     return now + 1;

@@ -364,6 +364,7 @@ SGD = [
         ],
     ),
     Case("Iter", title="scalar", iter=exactly(0, I8)),
+    Case("Iter", title="int32", iter=exactly([2**31 - 1], I4)),
     rate("fixed"),
     rate("step", stepsize=10, gamma=0.5),
     rate("exp", gamma=0.9),

@@ -63,6 +63,7 @@ BATCH_AVERAGE = {
     "title": "average by batch",
     "logits": floats("N", 3),
     "labels": labels("N", classes=3),
+    "mismatch": {"logits": 0},
 }
 SOFTMAX = [
     Case(
@@ -125,7 +126,9 @@ WRONG_SESSIONS = [
 ]
 LISTWISE = [
     Case("PairWiseLoss", no_gradient=["label"], X=floats("N"), label=floats("N")),
-    Case("PairWiseLoss", title="column", no_gradient=["label"], X=floats(5, 1), label=floats(5)),
+    Case(
+        "PairWiseLoss", title="column", no_gradient=["label"], X=floats(5, 1, 1), label=floats(5, 1)
+    ),
     Case(
         "PairWiseLoss",
         title="lists",
