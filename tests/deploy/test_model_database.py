@@ -210,7 +210,15 @@ def test_a_lenet_that_was_saved_with_the_original():
     [
         ("iris_minidb", "iris_train.minidb", 16),
         ("iris_minidb", "iris_test.minidb", 16),
-        ("pinn_eval_minidb", "eval.minidb", 40),
+        pytest.param(
+            "pinn_eval_minidb",
+            "eval.minidb",
+            40,
+            marks=pytest.mark.xfail(
+                strict=True,
+                reason="the original's second batch is not the records that follow the first",
+            ),
+        ),
     ],
 )
 def test_data_sets(model, path, batch):

@@ -133,10 +133,10 @@ def test_elements_of_all_types(tmp_path):
     ("record", "text"),
     [
         (item((1, (2,), "float_data", [1, 2])), r"it has 1 tensor\(s\) for 2 output\(s\)"),
-        (numbered(1, width=3), r"tensor 0 is float32 of shape \(3\), in the first record of the"),
+        (numbered(1, width=3), r"tensor 0 is float of shape \(3,\), in the first record of the"),
         (item((1, (2,), "float_data", [1]), (2, (), "int32_data", [1])), "holds 1 values of float"),
         (item((1, (2**40,), "float_data", [1]), (2, (), "int32_data", [1])), "holds 1 values of"),
-        (b"\xff\xff", "record 'bad': "),
+        (b"\xff\xff", 'record "bad": '),
         (item((14, (1,), "int32_data", [1]), (2, (), "int32_data", [1])), "cannot be loaded"),
         (item((6, (1,), "int32_data", [256]), (2, (), "int32_data", [1])), "holds 256"),
     ],
@@ -147,7 +147,7 @@ def test_records_that_do_not_fit(tmp_path, record, text):
     workspace.FeedBlob("a", F4([7]))
     with pytest.raises(RuntimeError, match=text) as caught:
         read(batch_size=2)
-    assert path in str(caught.value) and "record 'bad'" in str(caught.value)
+    assert path in str(caught.value) and 'record "bad"' in str(caught.value)
     assert workspace.FetchBlob("a") == 7
 
 

@@ -24,6 +24,7 @@ from caffe2.graph.files import load_net
 from caffe2.graph.nesting import undeclared_operators
 from caffe2.proto import caffe2_pb2
 from caffe2.python import core, workspace
+from caffe2.runtime import workspaces
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = Path(os.environ.get("CAFFE2_MODELS", ROOT.parent / "shared/models"))
@@ -280,7 +281,7 @@ def run_predictor_database(place: Path, recorded: Values) -> Answer:
     workspace.RunNet(name)
     expected = _part(recorded, "out:")
     found = {blob: workspace.FetchBlob(blob) for blob in expected}
-    net = caffe2_pb2.NetDef.FromString(workspace.current().net_def(str(name)))
+    net = caffe2_pb2.NetDef.FromString(workspaces.current().net_def(str(name)))
     return Answer(found, expected, _count(net), _timed(lambda: workspace.RunNet(name)))
 
 

@@ -138,6 +138,7 @@ MODELS = Path(__file__).parents[2] / "../shared/models"
 
 
 @pytest.mark.skipif(not MODELS.exists(), reason="the folder of nets is not there")
+@pytest.mark.xfail(strict=True, reason="the softmax of logits that are one quantum apart")
 def test_a_real_net():
     folder = MODELS / "mobilenet_v2_int8"
     init, predict = caffe2_pb2.NetDef(), caffe2_pb2.NetDef()
