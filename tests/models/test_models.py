@@ -25,7 +25,7 @@ def cases():
 
 
 @pytest.mark.skipif(not NAMES, reason=f"no saved nets in {zoo.FOLDER}")
-@pytest.mark.parametrize("name", cases())
+@pytest.mark.parametrize("name", list(cases()))
 def test_a_net_gives_its_recorded_answers(name):
     errors = zoo.errors(zoo.run(name))
     assert {key: value for key, value in errors.items() if not value <= 1} == {}
