@@ -98,7 +98,7 @@ class DistanceOperator : public RowPairs {
   void run() override {
     check();
     Tensor& z = output(0, {rows_}, DataType::kFloat);
-    const float *x = input(0).data<float>(), *y = input(1).data<float>();
+    const float *x = input(0).template data<float>(), *y = input(1).template data<float>();
     float* out = z.mutable_data<float>();
     const int64_t n = columns_;
     for_ranges(parallel(), rows_, rows_per_range(n), [=](int64_t begin, int64_t end) {
@@ -123,7 +123,8 @@ class DistanceGradientOperator : public RowPairs {
                    rows_, " values are needed");
     Tensor& dx = output(0, input(0).shape(), DataType::kFloat);
     Tensor& dy = output(1, input(0).shape(), DataType::kFloat);
-    const float *x = input(0).data<float>(), *y = input(1).data<float>(), *grad = dz.data<float>();
+    const float *x = input(0).template data<float>(), *y = input(1).template data<float>(),
+                *grad = dz.data<float>();
     float *x_out = dx.mutable_data<float>(), *y_out = dy.mutable_data<float>();
     const int64_t n = columns_;
     for_ranges(parallel(), rows_, rows_per_range(n), [=](int64_t begin, int64_t end) {

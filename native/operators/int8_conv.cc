@@ -105,10 +105,10 @@ class Int8ConvOperator : public Int8LayerOperator {
     Tensor y = bytes({in[0], window.out[0], window.out[1], filters});
     int16_t* weights = shorts(w->values.size());
     int16_t* patches = shorts(checked_multiply(places, depth));
-    center(w->values.data<uint8_t>(), w->values.size(), w->zero_point, weights);
+    center(w->values.template data<uint8_t>(), w->values.size(), w->zero_point, weights);
     auto* out = y.mutable_data<uint8_t>();
     for (int64_t n = 0; n < in[0]; n++) {
-      const uint8_t* image = x->values.data<uint8_t>() + n * in.product(1, 4);
+      const uint8_t* image = x->values.template data<uint8_t>() + n * in.product(1, 4);
       uint8_t* map = out + n * places * filters;
       for (int64_t g = 0; g < group_; g++) {
         const int64_t first = g * per_group;
@@ -177,11 +177,11 @@ class Int8FCOperator : public Int8LayerOperator {
     shape.append(columns);
     Tensor y = bytes(shape);
     int16_t *a = shorts(rows * depth), *b = shorts(columns * depth);
-    center(x->values.data<uint8_t>(), rows * depth, x->zero_point, a);
+    center(x->values.template data<uint8_t>(), rows * depth, x->zero_point, a);
     auto* out = y.mutable_data<uint8_t>();
     for_ranges(parallel(), columns, rows_per_range(depth), [&](int64_t begin, int64_t end) {
       const int64_t first = begin * depth, count = end - begin;
-      center(w->values.data<uint8_t>() + first, count * depth, w->zero_point, b + first);
+      center(w->values.template data<uint8_t>() + first, count * depth, w->zero_point, b + first);
       multiply(a, b + first, bias + begin, 0, rows, count, depth, to, out + begin, columns);
     });
     give(std::move(y));

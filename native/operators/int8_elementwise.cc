@@ -65,7 +65,7 @@ class Int8SumOperator : public Int8Operator {
     for (int i = 0; i < inputs(); i++) {
       const auto x = quantized(i);
       require_same_shape(describe_input(i), x->values, describe_input(0), first->values);
-      in.push_back(x->values.data<uint8_t>());
+      in.push_back(x->values.template data<uint8_t>());
       scales.push_back(x->scale / scale_);
       zeros.push_back(static_cast<float>(x->zero_point));
     }

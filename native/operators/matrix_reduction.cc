@@ -136,8 +136,8 @@ class ReduceFoldGradientOperator : public FoldOperator {
     Tensor& dx = output(0, shape, dy.type());
     dispatch<float, double, int32_t, int64_t>(dy.type(), [&](auto zero) {
       using T = decltype(zero);
-      const T* x = F == Fold::kMax ? input(1).data<T>() : nullptr;
-      const T* y = F == Fold::kMax ? input(2).data<T>() : nullptr;
+      const T* x = F == Fold::kMax ? input(1).template data<T>() : nullptr;
+      const T* y = F == Fold::kMax ? input(2).template data<T>() : nullptr;
       compute(s, counts, dy.data<T>(), x, y, dx.mutable_data<T>());
     });
   }

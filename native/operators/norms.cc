@@ -170,7 +170,7 @@ class NormalizeOperator : public AlongAxis {
   void run() override {
     check();
     Tensor& y = output(0, input(0).shape(), DataType::kFloat);
-    const float* x = input(0).data<float>();
+    const float* x = input(0).template data<float>();
     float* out = y.mutable_data<float>();
     for_lines([=](int64_t first, int64_t n, int64_t step) {
       const double divisor = Measure(n, step, x + first);

@@ -204,8 +204,8 @@ class RoIAlignOperator : public RoIAlignBase {
     const Maps m = maps();
     const std::vector<int64_t> pictures = this->pictures(false);
     const std::vector<Region> regions = this->regions();
-    const float* x = input(0).data<float>();
-    float* y = output(0, pooled_shape(m), DataType::kFloat).mutable_data<float>();
+    const float* x = input(0).template data<float>();
+    float* y = output(0, pooled_shape(m), DataType::kFloat).template mutable_data<float>();
     const int64_t places = m.height * m.width, bins = static_cast<int64_t>(height_) * width_;
     for (size_t r = 0; r < regions.size(); r++) {
       const std::vector<Corner> corners = this->corners(regions[r], m);
@@ -255,7 +255,7 @@ class RoIAlignGradientOperator : public RoIAlignBase {
     const std::vector<int64_t> pictures = this->pictures(false);
     const std::vector<Region> regions = this->regions();
     require_pooled(2, m);
-    const float* dy = input(2).data<float>();
+    const float* dy = input(2).template data<float>();
     Tensor& dx = output(0, input(0).shape(), DataType::kFloat);
     float* out = dx.mutable_data<float>();
     std::fill_n(out, dx.size(), 0.f);

@@ -326,7 +326,7 @@ class ResizeNearestOperator : public ResizeBase {
     Tensor& y = output(0, resized(0, out), DataType::kFloat);
     const Maps maps = maps_memory(out);
     fill(p, out, factors, maps);
-    gather(p, out, maps, 0, input(0).data<float>(), y.mutable_data<float>());
+    gather(p, out, maps, 0, input(0).template data<float>(), y.mutable_data<float>());
   }
 };
 
@@ -345,7 +345,7 @@ class ResizeNearestGradientOperator : public ResizeBase {
     Tensor& dx = output(0, input(1).shape(), DataType::kFloat);
     const Maps maps = maps_memory(out);
     fill(p, out, factors, maps);
-    scatter(p, out, maps, input(0).data<float>(), dx.mutable_data<float>());
+    scatter(p, out, maps, input(0).template data<float>(), dx.mutable_data<float>());
   }
 };
 
