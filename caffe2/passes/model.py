@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy.typing as npt
 
 from caffe2 import ops
+from caffe2.graph.nesting import nets_of
 from caffe2.ops.declaration import OpView
 from caffe2.proto import caffe2_pb2
 
@@ -88,7 +89,7 @@ class InferenceModel:
 
     def runs_nets(self, index: int) -> bool:
         """Whether an operator holds nets, which may use any blob."""
-        return any(arg.HasField("n") or arg.nets for arg in self.op[index].arg)
+        return any(True for _ in nets_of(self.op[index]))
 
     def writes_into(self, index: int, last: int, renamed: str) -> bool:
         """Whether output 0 of `index` may be called as that of `last`, the only reader of it."""

@@ -166,6 +166,14 @@ def test_constants_are_computed_and_dead_code_goes():
     assert "drop_dead_code: Relu 'unused' taken out: nothing reads it" in notes
 
 
+def test_blobs_that_a_quoted_net_may_read_stay():
+    step = str(net_of(op("Relu", ["y"], ["h"]), outputs=("h",)))
+    recurrent = op("RecurrentNetwork", ["x"], ["h", "steps"], step_net=step)
+    net = net_of(CONV, op("Relu", ["x"], ["r"]), recurrent, NORM)
+    optimized, _ = passes.optimize(net, dict(PARAMS), without=["drop_dead_code"])
+    assert [o.type for o in optimized.op] == ["Conv", "Relu", "RecurrentNetwork", "SpatialBN"]
+
+
 def test_passes_can_be_left_out():
     check(net_of(CONV, NORM), ["Conv", "SpatialBN"], without=["fold_affine"])
     with pytest.raises(ValueError, match="no pass is called fold_all; there are drop_identities"):
