@@ -186,6 +186,8 @@ class IR:
         for grad_op in made:
             for name in (name for name in grad_op.input if name not in found):
                 version = self.writes[index].get(name, self.reads[index].get(name))
+                if version is None and name in grad_op.output:
+                    continue  # a later rewrite fills it, see `caffe2.train.combined_batch_norm`
                 if version is None:
                     raise GradientError(
                         f"{grad_op.type} reads '{name}', which is neither a blob of the operator "

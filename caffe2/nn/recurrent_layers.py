@@ -88,6 +88,13 @@ def _in_step(name: str, t: int) -> BlobReference:
     return ScopedBlobReference(f"timestep_{t}/{name}")
 
 
+def _here(blobs: Any) -> Any:
+    """Names, alone or in a list, as blobs of the current scope: the scopes of cells add nothing."""
+    if isinstance(blobs, str):
+        return ScopedBlobReference(blobs)
+    return [_here(blob) for blob in blobs] if isinstance(blobs, (list, tuple)) else blobs
+
+
 def _layer(
     cell_class: type[RNNCell],
     model: ModelHelper,
@@ -152,9 +159,9 @@ def _layer(
         cell = UnrolledCell(cell, static_rnn_unroll_size)
     _, results = cell.apply_over_sequence(
         model,
-        input_blob,
-        seq_lengths,
-        initial_states,
+        _here(input_blob),
+        _here(seq_lengths),
+        _here(initial_states),
         outputs_with_grads=[skipped + index for index in outputs_with_grads],
     )
     found = tuple(results[skipped:] if return_last_layer_only else results)
