@@ -345,7 +345,8 @@ def _share_memory(
     replicas, proto = _replicas_of(model), model.net.Proto()
     shapes = {}
     if input_shapes:
-        specs = {str(name): Spec(tuple(shape), dtype_of(DataType.FLOAT)) for name, shape in input_shapes.items()}
+        kind = dtype_of(DataType.FLOAT)
+        specs = {str(name): Spec(tuple(shape), kind) for name, shape in input_shapes.items()}
         specs = infer_shapes(model.param_init_net.Proto(), specs)[0]
         shapes = {name: spec.shape for name, spec in infer_shapes(proto, specs)[0].items()}
     losses: Mapping[int, list[Any]] = vars(model)["_losses_by_gpu"]
