@@ -34,9 +34,7 @@ struct DirectLayout {
     return min_of<int64_t>(VL, sizes.group_c - block * VL);
   }
 
-  // Runs of one group in an input whose rows are `width` pixels and planes `plane` floats apart.
   FORCE_INLINE int64_t run_count() const { return c_blocks * s.kh * (plain ? 1 : s.kw); }
-  void fill_runs(int64_t width, int64_t plane, Run* runs) const;
 
   // Filters are packed in pairs of vectors, [reduction][2 or 1][VL] each.
   FORCE_INLINE float* pair(float* packed, int64_t group, int64_t vector) const {

@@ -207,15 +207,18 @@ void product_step(const Plan& p, const Run* runs, const float* u, int64_t freque
   shape.out_row = VL;
   shape.out_vector = p.tiles * VL;
   const RowTiles rows(tiles);
+  const int64_t filter = VL * p.s.c;
+  const Ahead ahead(p.frequencies() * p.k_vectors * filter, TILE_VECTORS * filter, rows.tiles,
+                    shape);
   for (int64_t vector = 0; vector < p.k_vectors; vector += TILE_VECTORS) {
     const int vectors = p.vectors_in_pair(vector);
     shape.w_step = vectors * VL;
     const float* filters = p.filters(u, frequency, vector);
     for (int64_t t = 0; t < rows.tiles; t++) {
       const int64_t begin = rows.begin(t);
-      const TilePointers at = {
-          v + frequency * p.v_step + begin * VL, filters,
-          products + frequency * p.product_step + (vector * p.tiles + begin) * VL};
+      TilePointers at = {v + frequency * p.v_step + begin * VL, filters,
+                         products + frequency * p.product_step + (vector * p.tiles + begin) * VL};
+      at.ahead = ahead.at(filters + vectors * filter, t);
       tile_for(Spacing::kVector, rows.height(t), vectors)(shape, at);
     }
   }

@@ -34,6 +34,19 @@ struct Scalars<P, RUNTIME> {
   ptrdiff_t pixel;
 };
 
+// Two rows of an image that are too narrow for a tile each.
+constexpr int TWO_ROWS = -1;
+template <int P>
+struct Scalars<P, TWO_ROWS> {
+  FORCE_INLINE Scalars(const float* a, ptrdiff_t distance) : row{a, a + distance} {}
+  FORCE_INLINE float operator[](int p) const { return row[p / (P / 2)][p % (P / 2) * VL]; }
+  FORCE_INLINE void advance(ptrdiff_t step) {
+    row[0] += step;
+    row[1] += step;
+  }
+  const float* row[2];
+};
+
 #define UNROLL_ROWS _Pragma("GCC unroll 16")
 #define UNROLL_VECTORS _Pragma("GCC unroll 2")
 
@@ -60,7 +73,12 @@ void tile(const TileShape& t, const TilePointers& at) {
 
   const ptrdiff_t a_step = t.a_step, w_step = t.w_step, w_vector = t.w_vector;
   const float* w = at.w;
+  constexpr ptrdiff_t LINE = kAlignment / sizeof(float);
+  const float* ahead = at.ahead;
   for (const Run *run = t.runs, *end = run + t.run_count; run != end; run++) {
+    for (const float* end_ahead = ahead + t.ahead_step; ahead != end_ahead; ahead += LINE) {
+      __builtin_prefetch(ahead, 0, 2);
+    }
     Scalars<P, PS> a(at.a + run->offset, t.a_pixel);
 #pragma GCC unroll 4
     for (ptrdiff_t r = run->count; r > 0; r--) {
@@ -86,16 +104,17 @@ void tile(const TileShape& t, const TilePointers& at) {
 #undef UNROLL_ROWS
 #undef UNROLL_VECTORS
 
-template <int PS, int Q, int... I>
+// Heights are multiples of UNIT.
+template <int PS, int UNIT, int Q, int... I>
 Tile tile_of_height(int p, std::integer_sequence<int, I...>) {
-  static constexpr Tile tiles[] = {tile<I + 1, Q, PS>...};
-  return tiles[p - 1];
+  static constexpr Tile tiles[] = {tile<(I + 1) * UNIT, Q, PS>...};
+  return tiles[p / UNIT - 1];
 }
-template <int PS>
+template <int PS, int UNIT = 1>
 Tile tile_of_size(int p, int q) {
   static_assert(TILE_VECTORS == 2);
-  constexpr auto heights = std::make_integer_sequence<int, TILE_ROWS>();
-  return q == 2 ? tile_of_height<PS, 2>(p, heights) : tile_of_height<PS, 1>(p, heights);
+  constexpr auto heights = std::make_integer_sequence<int, TILE_ROWS / UNIT>();
+  return q == 2 ? tile_of_height<PS, UNIT, 2>(p, heights) : tile_of_height<PS, UNIT, 1>(p, heights);
 }
 
 }  // namespace
@@ -106,6 +125,8 @@ Tile tile_for(Spacing spacing, int p, int q) {
       return tile_of_size<1>(p, q);
     case Spacing::kVector:
       return tile_of_size<VL>(p, q);
+    case Spacing::kTwoRows:
+      return tile_of_size<TWO_ROWS, 2>(p, q);
     case Spacing::kAny:
       break;
   }

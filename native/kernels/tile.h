@@ -31,10 +31,11 @@ FORCE_INLINE float cut(float v, const Bounds& bounds) {
 struct TileShape {
   const Run* runs = nullptr;
   ptrdiff_t run_count = 0;
-  ptrdiff_t a_pixel = 0;  // between scalars p and p + 1: for Spacing::kAny
+  ptrdiff_t a_pixel = 0;  // for Spacing::kAny; for kTwoRows, between scalars 0 and P / 2
   ptrdiff_t a_step = 1;   // between r and r + 1
   ptrdiff_t w_step = 0, w_vector = VL;
   ptrdiff_t out_row = 0, out_vector = VL;
+  ptrdiff_t ahead_step = 0;  // what each run brings into the cache of `ahead`, if not 0
   Bounds bounds;
 };
 
@@ -46,14 +47,15 @@ struct TilePointers {
   const float* bias_vector = nullptr;  // Q vectors, for all p
   const float* bias_row = nullptr;     // P scalars, for all q
   const float* add = nullptr;          // laid out as out is; may be out
+  const float* ahead = nullptr;        // where later tiles will read
 };
 
 using Tile = void (*)(const TileShape&, const TilePointers&);
 
-// PS, the distance between scalars: 1, VL, or a_pixel.
-enum class Spacing { kOne, kVector, kAny };
+// PS, the distance between scalars: 1, VL, a_pixel, or VL within each half of the scalars.
+enum class Spacing { kOne, kVector, kAny, kTwoRows };
 
-// The tile for p rows (1 to TILE_ROWS) and q vectors (1 or 2).
+// The tile for p rows (1 to TILE_ROWS, even for kTwoRows) and q vectors (1 or 2).
 Tile tile_for(Spacing spacing, int p, int q);
 
 // Cuts `count` rows into the fewest tiles, all of nearly the same height.
@@ -62,6 +64,26 @@ struct RowTiles {
   FORCE_INLINE explicit RowTiles(int64_t rows) : count(rows), tiles(ceil_div(rows, TILE_ROWS)) {}
   FORCE_INLINE int64_t begin(int64_t i) const { return i * count / tiles; }
   FORCE_INLINE int height(int64_t i) const { return (int)(begin(i + 1) - begin(i)); }
+};
+
+// Filters that come from memory are waited for unless they are asked for early: while `tiles` tiles
+// use one piece of them, they bring the next piece, of as many floats, into the cache.
+class Ahead {
+ public:
+  // `all`: floats of all pieces.
+  FORCE_INLINE Ahead(int64_t all, int64_t piece, int64_t tiles, TileShape& shape) {
+    constexpr int64_t LINE = kAlignment / sizeof(float), NEAR = 16 * 1024;
+    if (all <= NEAR) return;
+    shape.ahead_step = round_up(ceil_div(piece, tiles * shape.run_count), LINE);
+    share_ = shape.ahead_step * shape.run_count;
+  }
+  // For tile number `tile` of those that use the piece before `next`.
+  FORCE_INLINE const float* at(const float* next, int64_t tile) const {
+    return next + tile * share_;
+  }
+
+ private:
+  int64_t share_ = 0;
 };
 
 }  // namespace caffe2::kernels::CAFFE2_KERNELS_ISA

@@ -269,9 +269,11 @@ TEST_CASE("convolution: known layers, any number of threads") {
   check(Problem(shape(1, 64, 13, 13, 33, 1, 2, 0), seed++), counts);
   check(Problem(shape(1, 96, 7, 7, 130, 3, 1, 1), seed++), counts);
   check(Problem(shape(20, 40, 1, 1, 24, 1, 1, 0), seed++), counts);
-  check(Problem(shape(1, 4, 40, 70, 5, 3, 1, 1), seed++), counts);   // more than 512 pixels
-  check(Problem(shape(2, 5, 3, 600, 3, 3, 1, 1), seed++), counts);   // long rows
-  check(Problem(shape(1, 60, 6, 6, 600, 3, 1, 1), seed++), counts);  // long reductions
+  check(Problem(shape(1, 4, 40, 70, 5, 3, 1, 1), seed++), counts);    // more than 512 pixels
+  check(Problem(shape(2, 40, 15, 13, 70, 1, 2, 0), seed++), counts);  // few of the pixels are read
+  check(Problem(shape(1, 48, 13, 11, 70, 3, 2, 1), seed++), counts);  // two rows share a tile
+  check(Problem(shape(2, 5, 3, 600, 3, 3, 1, 1), seed++), counts);    // long rows
+  check(Problem(shape(1, 60, 6, 6, 600, 3, 1, 1), seed++), counts);   // long reductions
 }
 
 TEST_CASE("convolution: depthwise, and 3x3 windows in tiles") {
