@@ -1,0 +1,1 @@
+"""ONNX models: run by this engine, and made of nets.  Needs the package `onnx`."""

@@ -1,0 +1,1 @@
+"""ONNX models; see `caffe2.interop.onnx`."""
