@@ -105,7 +105,9 @@ class Argument:
     def from_message(self, message: Any) -> Any:
         """The value that an `Argument` message holds for this kind, or OperatorError."""
         scalar = [field for field in _SCALAR_FIELDS if message.HasField(field)]
-        if self.repeated and not scalar:
+        # The original takes a single number for an empty list, and saved nets have such ones.
+        number = self.field in ("ints", "floats") and scalar in (["i"], ["f"])
+        if self.repeated and (number or not scalar):
             return list(getattr(message, self.field))
         if self.field in scalar:
             return getattr(message, self.field)

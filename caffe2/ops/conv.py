@@ -66,7 +66,7 @@ class _Conv:
     group: channels are split in this many groups, which do not see each other.
     kernel: needed; for two axes kernel=3, kernels=[3, 3] or kernel_h=3 with kernel_w=3.  stride,
     pad, dilation and legacy_pad likewise; output = (input + pads - dilated kernel) / stride + 1.
-    The C++ kernels take one or two spatial axes; engine="REFERENCE" takes any number.
+    The C++ kernels take up to three spatial axes; engine="REFERENCE" takes any number.
     no_bias: only says that the gradient of no bias is wanted; a bias that is given is added.
     """
 
@@ -151,7 +151,7 @@ class _ConvGradient:
         return dw, dy.sum(axis=(0, *range(2, dy.ndim))).astype(filter.dtype), dx
 
 
-# The names with a number of axes take what Conv takes; three axes have no C++ kernel.
+# The names with a number of axes take what Conv takes.
 for _axes in ("", "1D", "2D", "3D"):
     operator(
         f"Conv{_axes}",
@@ -159,7 +159,6 @@ for _axes in ("", "1D", "2D", "3D"):
         outputs="Y",
         args=_ARGS,
         types={"X": FLOAT, "filter": FLOAT, "bias": FLOAT},
-        native=_axes != "3D",
     )(_Conv)
     operator(
         f"Conv{_axes}Gradient",
@@ -167,5 +166,4 @@ for _axes in ("", "1D", "2D", "3D"):
         outputs="filter_grad bias_or_X_grad? X_grad?",
         args=_ARGS,
         types={"X": FLOAT, "filter": FLOAT, "dY": FLOAT},
-        native=_axes != "3D",
     )(_ConvGradient)

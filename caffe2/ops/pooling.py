@@ -66,7 +66,7 @@ class _MaxPool:
     all spatial axes, or kernels, strides, pads, or kernel_h, kernel_w, ... for two axes;
     legacy_pad=3 rounds the output size up, as Caffe did; global_pooling=1 takes one window over
     all of X.  Whether a NaN in a window reaches Y is not specified.
-    The C++ kernels take one or two spatial axes; engine="REFERENCE" takes any number.
+    The C++ kernels take up to three spatial axes; engine="REFERENCE" takes any number.
     """
 
     gradient = _pool_gradient
@@ -178,7 +178,7 @@ class _LpPoolGradient:
         return ordered(op.args, window.cropped(dx, x.shape[2:])).astype(X.dtype)
 
 
-def _declare(name: str, args: Any, body: type, gradient: type, native: bool = True) -> None:
+def _declare(name: str, args: Any, body: type, gradient: type) -> None:
     types = {"X": FLOAT, "Y": FLOAT, "dY": FLOAT}
     operator(
         name,
@@ -186,7 +186,6 @@ def _declare(name: str, args: Any, body: type, gradient: type, native: bool = Tr
         outputs="Y",
         args=args,
         types={"X": FLOAT},
-        native=native,
         shape=_pool_shape,
     )(body)
     operator(
@@ -195,14 +194,12 @@ def _declare(name: str, args: Any, body: type, gradient: type, native: bool = Tr
         outputs="dX",
         args=args,
         types=types,
-        native=native,
         shape=_gradient_shape,
     )(gradient)
 
 
-# The names with a number of axes take what the plain one takes; three axes have no C++ kernel.
+# The names with a number of axes take what the plain one takes.
 for _axes in ("", "1D", "2D", "3D"):
-    _native = _axes != "3D"
-    _declare(f"MaxPool{_axes}", _MAX_ARGS, _MaxPool, _MaxPoolGradient, _native)
-    _declare(f"AveragePool{_axes}", _AVERAGE_ARGS, _AveragePool, _AveragePoolGradient, _native)
+    _declare(f"MaxPool{_axes}", _MAX_ARGS, _MaxPool, _MaxPoolGradient)
+    _declare(f"AveragePool{_axes}", _AVERAGE_ARGS, _AveragePool, _AveragePoolGradient)
 _declare("LpPool", _LP_ARGS, _LpPool, _LpPoolGradient)

@@ -109,7 +109,7 @@ void Operator::check_input(int i) const {
   const BlobValue& value = values_[i];
   if (value.empty()) {
     // What a nested net needs, and what it writes first, it knows itself.
-    if (schema_.kind == Kind::kControl) return;
+    if (schema_.kind == Kind::kControl || takes_empty(i)) return;
     fail(Code::kFailedPrecondition, describe_input(i), " is empty: nothing was fed or computed");
   }
   const uint32_t mask = schema_.type_mask(i);

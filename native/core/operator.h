@@ -70,6 +70,11 @@ class Operator {
   // Whether it takes inputs in the order in which they are stored (Tensor::stored). Other operators
   // get them plain.
   virtual bool takes_stored() const { return false; }
+  // Whether input i may hold nothing: what a first run has of a state.
+  virtual bool takes_empty(int i) const {
+    (void)i;
+    return false;
+  }
   // Whether the layout of its output is its own choice, and not that of its input.
   virtual bool chooses_layout() const { return false; }
   void set_prefers_blocked(bool prefers) { prefers_blocked_ = prefers; }

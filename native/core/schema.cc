@@ -196,6 +196,8 @@ const char* kind_text(ArgumentKind kind) {
 
 bool has_kind(const Argument& arg, ArgumentKind kind) {
   const bool empty = !arg.i && !arg.f && !arg.s && !arg.t && !arg.n && arg.nets.empty();
+  // The original takes a single number for an empty list, and saved nets have such ones.
+  const bool number = !arg.s && !arg.t && !arg.n && arg.nets.empty();
   const bool no_ints = arg.ints.empty(), no_floats = arg.floats.empty(),
              no_strings = arg.strings.empty();
   switch (kind) {
@@ -208,9 +210,9 @@ bool has_kind(const Argument& arg, ArgumentKind kind) {
     case ArgumentKind::kString:
       return arg.s.has_value();
     case ArgumentKind::kInts:
-      return empty && no_floats && no_strings;
+      return number && no_floats && no_strings;
     case ArgumentKind::kFloats:
-      return empty && (no_floats || no_ints) && no_strings;
+      return number && (no_floats || no_ints) && no_strings;
     case ArgumentKind::kStrings:
       return empty && no_ints && no_floats;
     case ArgumentKind::kTensor:

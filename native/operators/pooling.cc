@@ -1,4 +1,5 @@
-// Max, average and p-norm pooling over one or two spatial dimensions, with gradients.
+// Max and average pooling over one to three spatial dimensions, p-norm pooling over one or two,
+// with gradients.
 #include <algorithm>
 #include <cmath>
 
@@ -16,18 +17,23 @@ class PoolBase : public Operator {
   explicit PoolBase(const OperatorContext& context) : Operator(context), window_(args()) {}
 
  protected:
+  // Data with frames is pooled frame by frame, and what comes out along the frames: the largest of
+  // the largest, and the mean of the means, are those of the whole window.
   struct Geometry {
     Activations in;
-    kernels::PoolShape pool;
-    int64_t in_size() const { return pool.planes * pool.h * pool.w; }
-    int64_t out_size() const { return pool.planes * pool.oh * pool.ow; }
+    kernels::PoolShape pool;    // of each frame
+    kernels::PoolShape frames;  // of the pooled frames, as maps of one row per frame
+    bool has_frames;
+    int64_t in_plane() const { return in.frames * pool.h * pool.w; }
+    int64_t between() const { return pool.planes * pool.oh * pool.ow; }
+    int64_t out_plane() const { return frames.oh * pool.oh * pool.ow; }
   };
 
   Geometry geometry(const Tensor& x) const {
-    const Activations in(x, channels_last(), describe_input(0));
-    const Window window = window_.resolve(x.rank(), in.size, describe_input(0));
+    const Activations in(x, channels_last(), describe_input(0), max_dims());
+    const Window window = window_.resolve(x.rank(), in.size, describe_input(0), in.frames);
     kernels::PoolShape s;
-    s.planes = checked_multiply(in.n, in.c);
+    s.planes = checked_multiply(checked_multiply(in.n, in.c), in.frames);
     s.h = in.size[0], s.w = in.size[1];
     s.oh = window.out[0], s.ow = window.out[1];
     s.kh = window.kernel[0], s.kw = window.kernel[1];
@@ -35,22 +41,24 @@ class PoolBase : public Operator {
     s.dilation_h = window.dilation[0], s.dilation_w = window.dilation[1];
     s.pad_t = window.pad_begin[0], s.pad_l = window.pad_begin[1];
     s.pad_b = window.reach_end[0], s.pad_r = window.reach_end[1];
-    for (int d = 0; d < 2; d++) {
-      CAFFE2_ENFORCE(window.pad_begin[d] < window.kernel[d] && window.pad_end[d] < window.kernel[d],
-                     "pads of ", window.pad_begin[d], " and ", window.pad_end[d],
-                     "; less than the kernel (", window.kernel[d], ") is allowed");
-      const int64_t start = (window.out[d] - 1) * window.stride[d] - window.pad_begin[d];
-      CAFFE2_ENFORCE(start < in.size[d], "the last window would begin at ", start, " of ",
-                     describe_input(0), ", which is ", in.size[d], " wide there");
-    }
-    return {in, s};
+    for (int d = 0; d < 2; d++) window.axis(d).require_pads_inside(in.size[d], describe_input(0));
+    window.frames.require_pads_inside(in.frames, describe_input(0));
+    kernels::PoolShape f;
+    f.planes = in.n * in.c;
+    f.h = in.frames, f.w = s.oh * s.ow;
+    f.oh = window.frames.out, f.ow = f.w;
+    f.kh = window.frames.kernel;
+    f.stride_h = window.frames.stride;
+    f.pad_t = window.frames.pad_begin, f.pad_b = window.frames.reach_end;
+    return {in, s, f, x.rank() == 5};
   }
 
   Shape output_shape(const Tensor& x, const Geometry& g) const {
     const int64_t size[2] = {g.pool.oh, g.pool.ow};
-    return activation_shape(x, channels_last(), g.in.c, size);
+    return activation_shape(x, channels_last(), g.in.c, size, g.frames.oh);
   }
 
+  virtual int max_dims() const { return 3; }
   void require_output_shape(int i, const Shape& shape) const {
     CAFFE2_ENFORCE(input(i).shape() == shape, describe_input(i), " has shape ",
                    input(i).shape().text(), "; the output of this pooling has ", shape.text());
@@ -92,12 +100,13 @@ class PoolOperator : public PoolBase {
     Tensor& y = output(0, output_shape(x, g), DataType::kFloat);
     if (y.size() == 0) return;
     float* first = channels_last() ? buffer(y.size()) : nullptr;
-    const float* in = channels_first(x, g, g.pool.h * g.pool.w);
+    float* between = g.has_frames ? buffer(g.between()) : nullptr;
+    const float* in = channels_first(x, g, g.in_plane());
     float* out = y.mutable_data<float>();
-    pool(g.pool, in, first ? first : out);
-    if (first) {
-      to_channels_last(g.in.n, g.in.c, g.pool.oh * g.pool.ow, first, out, parallel());
-    }
+    float* last = first ? first : out;
+    pool(g.pool, in, between ? between : last);
+    if (between) pool(g.frames, between, last);
+    if (first) to_channels_last(g.in.n, g.in.c, g.out_plane(), first, out, parallel());
   }
 
  private:
@@ -146,6 +155,8 @@ class PoolGradientOperator : public PoolBase {
  protected:
   virtual void gradient(const kernels::PoolShape& s, const float* x, const float* y,
                         const float* dy, float* dx) = 0;
+  // The pooled frames, where gradient() reads x and y.
+  virtual void pool_again(const kernels::PoolShape&, const float*, float*) {}
 
   void run() override {
     const Tensor& x = input(0);
@@ -155,14 +166,21 @@ class PoolGradientOperator : public PoolBase {
     require_output_shape(2, y_shape);
     Tensor& dx = output(0, x.shape(), DataType::kFloat);
     if (dx.size() == 0) return;
-    const int64_t in_plane = g.pool.h * g.pool.w, out_plane = g.pool.oh * g.pool.ow;
     float* first = channels_last() ? buffer(dx.size()) : nullptr;
-    const float* xp = channels_first(x, g, in_plane);
-    const float* yp = channels_first(input(1), g, out_plane);
-    const float* dyp = channels_first(input(2), g, out_plane);
+    const float* xp = channels_first(x, g, g.in_plane());
+    const float* yp = channels_first(input(1), g, g.out_plane());
+    const float* dyp = channels_first(input(2), g, g.out_plane());
+    float* between = g.has_frames ? buffer(g.between()) : nullptr;
+    float* between_gradient = g.has_frames ? buffer(g.between()) : nullptr;
     float* out = dx.mutable_data<float>();
+    if (g.has_frames) {
+      pool_again(g.pool, xp, between);
+      gradient(g.frames, between, yp, dyp, between_gradient);
+      yp = between;
+      dyp = between_gradient;
+    }
     gradient(g.pool, xp, yp, dyp, first ? first : out);
-    if (first) to_channels_last(g.in.n, g.in.c, in_plane, first, out, parallel());
+    if (first) to_channels_last(g.in.n, g.in.c, g.in_plane(), first, out, parallel());
   }
 };
 
@@ -174,6 +192,9 @@ class MaxPoolGradientOperator : public PoolGradientOperator {
   void gradient(const kernels::PoolShape& s, const float* x, const float* y, const float* dy,
                 float* dx) override {
     kernels().max_pool_gradient(s, x, y, dy, dx, parallel());
+  }
+  void pool_again(const kernels::PoolShape& s, const float* x, float* y) override {
+    kernels().max_pool(s, x, y, parallel());
   }
 };
 
@@ -214,6 +235,7 @@ class LpPoolOperator : public PoolBase {
       : PoolBase(context), p_(args().real("p")) {}
 
  protected:
+  int max_dims() const override { return 2; }
   void run() override {
     const Tensor& x = input(0);
     const Geometry g = geometry(x);
@@ -254,6 +276,7 @@ class LpPoolGradientOperator : public PoolGradientOperator {
       : PoolGradientOperator(context), p_(args().real("p")) {}
 
  protected:
+  int max_dims() const override { return 2; }
   void gradient(const kernels::PoolShape& s, const float* x, const float* y, const float* dy,
                 float* dx) override {
     const int64_t in_plane = s.h * s.w, out_plane = s.oh * s.ow;
@@ -290,6 +313,10 @@ REGISTER_CPU_OPERATOR(MaxPool2D, MaxPoolOperator)
 REGISTER_CPU_OPERATOR(MaxPool2DGradient, MaxPoolGradientOperator)
 REGISTER_CPU_OPERATOR(AveragePool2D, AveragePoolOperator)
 REGISTER_CPU_OPERATOR(AveragePool2DGradient, AveragePoolGradientOperator)
+REGISTER_CPU_OPERATOR(MaxPool3D, MaxPoolOperator)
+REGISTER_CPU_OPERATOR(MaxPool3DGradient, MaxPoolGradientOperator)
+REGISTER_CPU_OPERATOR(AveragePool3D, AveragePoolOperator)
+REGISTER_CPU_OPERATOR(AveragePool3DGradient, AveragePoolGradientOperator)
 REGISTER_CPU_OPERATOR(LpPool, LpPoolOperator)
 REGISTER_CPU_OPERATOR(LpPoolGradient, LpPoolGradientOperator)
 

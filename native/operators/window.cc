@@ -64,7 +64,42 @@ WindowArguments::WindowArguments(const Arguments& args)
                  "argument 'legacy_pad' is 2 (SAME); dilation cannot be used");
 }
 
-Window WindowArguments::resolve(int rank, const int64_t* sizes, const std::string& what) const {
+WindowAxis WindowArguments::resolve_axis(int i, int dims, int64_t in,
+                                         const std::string& what) const {
+  WindowAxis w;
+  if (global_) {
+    w.kernel = in;
+    return w;
+  }
+  w.kernel = kernel_[i];
+  w.stride = stride_[i];
+  w.dilation = dilation_[i];
+  w.pad_begin = pads_[i];
+  w.pad_end = pads_[dims + i];
+  const int64_t span = checked_multiply(w.dilation, w.kernel - 1) + 1;
+  if (legacy_pad_ == kSame) {
+    const int64_t needed = std::max<int64_t>(0, ((in - 1) / w.stride) * w.stride + span - in);
+    w.pad_begin = needed / 2;
+    w.pad_end = needed - needed / 2;
+  }
+  const int64_t room = in + w.pad_begin + w.pad_end - span;
+  const bool rounds_up = legacy_pad_ == kCaffePooling;
+  CAFFE2_ENFORCE(room >= 0 || (rounds_up && -room < w.stride), what, " is ", in,
+                 " wide along spatial axis ", i, ", with pads ", in + w.pad_begin + w.pad_end,
+                 "; the kernel spans ", span);
+  w.out = room >= 0 ? room / w.stride + 1 : 0;
+  if (rounds_up) {
+    if (room < 0 || room % w.stride != 0) w.out++;
+    // Caffe drops a last window that begins behind the data, but only where there are pads.
+    if (w.pad_begin > 0 && (w.out - 1) * w.stride >= in + w.pad_begin) w.out--;
+  }
+  w.reach_end = rounds_up ? std::max<int64_t>(0, (w.out - 1) * w.stride + span - in - w.pad_begin)
+                          : w.pad_end;
+  return w;
+}
+
+Window WindowArguments::resolve(int rank, const int64_t* sizes, const std::string& what,
+                                int64_t frames) const {
   const int dims = rank - 2;
   const auto require_count = [&](const Values& given, const char* name, int wanted) {
     const int n = static_cast<int>(given.values.size());
@@ -76,47 +111,37 @@ Window WindowArguments::resolve(int rank, const int64_t* sizes, const std::strin
   require_count(stride_, "stride", dims);
   require_count(dilation_, "dilation", dims);
   require_count(pads_, "pad", 2 * dims);
-  Window w{{1, 1}, {1, 1}, {1, 1}, {0, 0}, {0, 0}, {0, 0}, {1, 1}};
+  Window w{{1, 1}, {1, 1}, {1, 1}, {0, 0}, {0, 0}, {0, 0}, {1, 1}, {}};
   for (int i = 0; i < dims; i++) {
     const int d = 2 - dims + i;
-    const int64_t in = sizes[d];
-    if (global_) {
-      w.kernel[d] = in;
+    const WindowAxis axis = resolve_axis(i, dims, d < 0 ? frames : sizes[d], what);
+    if (d < 0) {
+      w.frames = axis;
       continue;
     }
-    const int64_t stride = w.stride[d] = stride_[i];
-    w.kernel[d] = kernel_[i];
-    w.dilation[d] = dilation_[i];
-    const int64_t span = checked_multiply(w.dilation[d], w.kernel[d] - 1) + 1;
-    w.pad_begin[d] = pads_[i];
-    w.pad_end[d] = pads_[dims + i];
-    if (legacy_pad_ == kSame) {
-      const int64_t needed = std::max<int64_t>(0, ((in - 1) / stride) * stride + span - in);
-      w.pad_begin[d] = needed / 2;
-      w.pad_end[d] = needed - needed / 2;
-    }
-    const int64_t room = in + w.pad_begin[d] + w.pad_end[d] - span;
-    const bool rounds_up = legacy_pad_ == kCaffePooling;
-    CAFFE2_ENFORCE(room >= 0 || (rounds_up && -room < stride), what, " is ", in,
-                   " wide along spatial axis ", i, ", with pads ",
-                   in + w.pad_begin[d] + w.pad_end[d], "; the kernel spans ", span);
-    w.out[d] = room >= 0 ? room / stride + 1 : 0;
-    if (rounds_up) {
-      if (room < 0 || room % stride != 0) w.out[d]++;
-      // Caffe drops a last window that begins behind the data, but only where there are pads.
-      if (w.pad_begin[d] > 0 && (w.out[d] - 1) * stride >= in + w.pad_begin[d]) w.out[d]--;
-    }
-    w.reach_end[d] =
-        rounds_up ? std::max<int64_t>(0, (w.out[d] - 1) * stride + span - in - w.pad_begin[d])
-                  : w.pad_end[d];
+    w.kernel[d] = axis.kernel;
+    w.stride[d] = axis.stride;
+    w.dilation[d] = axis.dilation;
+    w.pad_begin[d] = axis.pad_begin;
+    w.pad_end[d] = axis.pad_end;
+    w.reach_end[d] = axis.reach_end;
+    w.out[d] = axis.out;
   }
   return w;
 }
 
-Activations::Activations(const Tensor& x, bool channels_last, const std::string& what) {
-  if (x.rank() == 5) fail(Code::kUnsupported, what, ": 3 spatial dimensions have no kernel yet");
-  CAFFE2_ENFORCE(x.rank() >= 2 && x.rank() <= 4, what, " has shape ", x.shape().text(),
-                 "; batch, channels and 1 or 2 spatial dimensions are needed");
+void WindowAxis::require_pads_inside(int64_t in, const std::string& what) const {
+  CAFFE2_ENFORCE(pad_begin < kernel && pad_end < kernel, "pads of ", pad_begin, " and ", pad_end,
+                 "; less than the kernel (", kernel, ") is allowed");
+  const int64_t start = (out - 1) * stride - pad_begin;
+  CAFFE2_ENFORCE(start < in, "the last window would begin at ", start, " of ", what, ", which is ",
+                 in, " wide there");
+}
+
+Activations::Activations(const Tensor& x, bool channels_last, const std::string& what,
+                         int max_dims) {
+  CAFFE2_ENFORCE(x.rank() >= 2 && x.rank() <= max_dims + 2, what, " has shape ", x.shape().text(),
+                 "; batch, channels and 1 to ", max_dims, " spatial dimensions are needed");
   for (int i = 1; i < x.rank(); i++) {
     CAFFE2_ENFORCE(x.dim(i) > 0, what, " has shape ", x.shape().text(),
                    "; only the batch may be empty");
@@ -124,14 +149,17 @@ Activations::Activations(const Tensor& x, bool channels_last, const std::string&
   n = x.dim(0);
   c = x.dim(channels_last ? x.rank() - 1 : 1);
   const int first = channels_last ? 1 : 2;
-  for (int i = 0; i < x.rank() - 2; i++) size[4 - x.rank() + i] = x.dim(first + i);
+  for (int i = 0; i < x.rank() - 2; i++) {
+    const int d = 4 - x.rank() + i;
+    (d < 0 ? frames : size[d]) = x.dim(first + i);
+  }
 }
 
 Shape activation_shape(const Tensor& like, bool channels_last, int64_t channels,
-                       const int64_t size[2]) {
+                       const int64_t size[2], int64_t frames) {
   Shape shape{like.dim(0)};
   if (!channels_last) shape.append(channels);
-  for (int d = 4 - like.rank(); d < 2; d++) shape.append(size[d]);
+  for (int d = 4 - like.rank(); d < 2; d++) shape.append(d < 0 ? frames : size[d]);
   if (channels_last) shape.append(channels);
   return shape;
 }

@@ -8,12 +8,26 @@
 
 namespace caffe2 {
 
-// One window over two spatial dimensions; one-dimensional data has height 1.
+// What a window is along one spatial dimension.
+struct WindowAxis {
+  int64_t kernel = 1, stride = 1, dilation = 1;
+  int64_t pad_begin = 0, pad_end = 0;
+  int64_t reach_end = 0;  // pad_end, more where the output size was rounded up
+  int64_t out = 1;        // output size
+
+  void require_pads_inside(int64_t in, const std::string& what) const;
+};
+
+// One window over frames, height and width; one-dimensional data has height 1, and what has fewer
+// than three dimensions one frame.
 struct Window {
   int64_t kernel[2], stride[2], dilation[2];
-  int64_t pad_begin[2], pad_end[2];
-  int64_t reach_end[2];  // pad_end, more where the output size was rounded up
-  int64_t out[2];        // output size
+  int64_t pad_begin[2], pad_end[2], reach_end[2], out[2];
+  WindowAxis frames;
+
+  WindowAxis axis(int d) const {
+    return {kernel[d], stride[d], dilation[d], pad_begin[d], pad_end[d], reach_end[d], out[d]};
+  }
 };
 
 class WindowArguments {
@@ -22,9 +36,9 @@ class WindowArguments {
 
   bool channels_last() const { return channels_last_; }
 
-  // For data with `rank` - 2 spatial dimensions of the given sizes. Raises for windows that do not
-  // fit and for more than two spatial dimensions.
-  Window resolve(int rank, const int64_t* sizes, const std::string& what) const;
+  // For data with `rank` - 2 spatial dimensions, height and width in `sizes`. Raises for windows
+  // that do not fit.
+  Window resolve(int rank, const int64_t* sizes, const std::string& what, int64_t frames = 1) const;
 
  private:
   // One value for all dimensions, or one for each; pads: all before the data, then all behind it.
@@ -36,23 +50,24 @@ class WindowArguments {
   };
   static Values per_dimension(const Arguments& args, const std::string& name, bool required);
   static Values pads_of(const Arguments& args);
+  WindowAxis resolve_axis(int i, int dims, int64_t in, const std::string& what) const;
 
   Values kernel_, stride_, dilation_, pads_;
   int legacy_pad_;
   bool channels_last_, global_;
 };
 
-// Batch, channels and spatial sizes of activations in either order.
+// Batch, channels, frames, height and width of activations in either order.
 struct Activations {
-  int64_t n = 1, c = 1, size[2] = {1, 1};
+  int64_t n = 1, c = 1, frames = 1, size[2] = {1, 1};
 
-  Activations(const Tensor& x, bool channels_last, const std::string& what);
+  Activations(const Tensor& x, bool channels_last, const std::string& what, int max_dims = 2);
   int64_t plane() const { return size[0] * size[1]; }
 };
 
 // The same order and number of dimensions as `like`, with other channels and spatial sizes.
 Shape activation_shape(const Tensor& like, bool channels_last, int64_t channels,
-                       const int64_t size[2]);
+                       const int64_t size[2], int64_t frames = 1);
 
 // For each of n images: [hw][c] -> [c][hw], and back.
 void to_channels_first(int64_t n, int64_t c, int64_t hw, const float* x, float* y,

@@ -214,6 +214,17 @@ CONVOLUTION = [
     *conv("NHWC group", ("N", 5, 6, 4), (6, 3, 3, 2), kernel=3, group=2, order="NHWC"),
     *conv("1-d", ("N", 2, 9), (3, 2, 3), kernels=[3], strides=[2], pads=[1, 2]),
     *conv("3-d", ("N", 2, 4, 5, 4), (3, 2, 2, 3, 2), kernels=[2, 3, 2], strides=[1, 2, 1]),
+    *conv(
+        "3-d pads",
+        ("N", 4, 3, 5, 4),
+        (6, 2, 2, 3, 2),
+        kernels=[2, 3, 2],
+        strides=[2, 1, 3],
+        pads=[1, 0, 2, 1, 1, 0],
+        dilations=[2, 1, 1],
+        group=2,
+    ),
+    *conv("3-d NHWC", ("N", 4, 5, 4, 2), (3, 2, 1, 3, 2), kernels=[2, 1, 3], order="NHWC"),
 ]
 CONVOLUTION[0].bad += (
     Bad("a kernel that does not fit", {"X": np.ones((1, 1, 2, 6), F4)}),
@@ -237,6 +248,10 @@ POOLING = [
     *both_pools("NHWC", ("N", 5, 6, 3), kernel=2, order="NHWC"),
     *both_pools("1-d", ("N", 3, 9), kernels=[3], strides=[2]),
     *both_pools("3-d", ("N", 2, 4, 3, 4), kernels=[2, 2, 2], strides=[1, 1, 2]),
+    *both_pools("3-d pads", ("N", 2, 4, 3, 5), kernels=[3, 2, 3], pads=[1, 0, 1, 2, 1, 0]),
+    *both_pools("3-d NHWC", ("N", 4, 3, 4, 3), kernels=[2, 3, 1], order="NHWC"),
+    *both_pools("3-d global", ("N", 2, 4, 3, 2), global_pooling=1),
+    *pool("AveragePool", "3-d count", ("N", 1, 4, 3, 4), kernel=2, pad=1, count_include_pad=1),
     *pool("AveragePool", "count", ("N", 2, 5, 5), kernel=3, stride=2, pad=1, count_include_pad=1),
 ]
 POOLING[0].bad += (

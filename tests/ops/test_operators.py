@@ -7,7 +7,6 @@ from operator_cases import CASES
 from caffe2.proto import caffe2_pb2
 from caffe2.testing import EngineRunner, NumpyRunner, Operation, RefusedError, check
 from caffe2.testing.cases import full_effort
-from caffe2.testing.harness import ContractError
 
 UNAVAILABLE = EngineRunner.unavailable()
 needs_engine = pytest.mark.skipif(UNAVAILABLE is not None, reason=str(UNAVAILABLE))
@@ -31,12 +30,7 @@ def test_numpy_body(case):
 @pytest.mark.parametrize("isa", instruction_sets())
 @pytest.mark.parametrize("case", CASES, ids=repr)
 def test_engine(case, isa):
-    if case.title == "3-d":
-        # The C++ kernels have no third spatial axis; they must say so.
-        with pytest.raises(ContractError, match="3 spatial dimensions have no kernel yet"):
-            check(case, EngineRunner(isa=isa))
-    else:
-        check(case, EngineRunner(isa=isa))
+    check(case, EngineRunner(isa=isa))
 
 
 @needs_engine

@@ -5,6 +5,8 @@ import math
 import numpy as np
 import pytest
 
+from caffe2.python import core, workspace
+
 INF, NAN = math.inf, math.nan
 F4, F8, I4, I8 = np.float32, np.float64, np.int32, np.int64
 X23 = F4([[-2, -1, 0], [1, 2, 3]])
@@ -91,6 +93,13 @@ def test_value(run, type, inputs, args, expected):
         assert value.dtype == right.dtype
         assert value.shape == right.shape
         np.testing.assert_allclose(value, right, rtol=1e-6, atol=1e-6)
+
+
+def test_one_number_where_a_list_is_wanted():
+    """It is as good as none, as in the original: all axes are reduced."""
+    workspace.FeedBlob("X", X23)
+    workspace.RunOperatorOnce(core.CreateOperator("ReduceSum", "X", "Y", axes=1, keepdims=0))
+    assert workspace.FetchBlob("Y") == X23.sum()
 
 
 def test_l2_gradient_of_nothing(run):
