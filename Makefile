@@ -13,6 +13,8 @@ BIN := $(VENV)/bin
 CMAKE := $(BIN)/cmake
 TOOLS := $(VENV)/.tools
 INSTALLED := $(VENV)/.installed
+# Further options for CMake, such as -DCAFFE2_ISAS=avx2; pip takes them from the environment.
+export CMAKE_ARGS ?=
 # What the native module is made of: a change in other Python files needs no build.
 SOURCES := pyproject.toml $(shell find CMakeLists.txt native caffe2/ops \
 	-name CMakeLists.txt -o -name '*.cc' -o -name '*.h' -o -name '*.py')
@@ -99,7 +101,7 @@ harness: $(INSTALLED)
 define native_tests
 $(CMAKE) -S . -B build/$(1) -G Ninja -DCAFFE2_PYTHON=OFF -DCAFFE2_TESTS=ON -DCAFFE2_WERROR=ON \
 	-DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) -DPython_EXECUTABLE=$(abspath $(BIN)/python) \
-	--log-level=WARNING $(2)
+	--log-level=WARNING $(2) $(CMAKE_ARGS)
 $(CMAKE) --build build/$(1)
 $(BIN)/ctest --test-dir build/$(1)/native --output-on-failure --no-tests=error
 endef
@@ -169,7 +171,8 @@ fuzz: $(INSTALLED)
 	$(CMAKE) -S . -B build/fuzz -G Ninja -DCAFFE2_PYTHON=OFF -DCAFFE2_FUZZ=ON -DCAFFE2_C_API=OFF \
 		-DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_COMPILER=clang++ \
 		-DCAFFE2_SANITIZE=fuzzer-no-link,address,undefined --log-level=WARNING \
-		-DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) -DPython_EXECUTABLE=$(abspath $(BIN)/python)
+		-DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) -DPython_EXECUTABLE=$(abspath $(BIN)/python) \
+		$(CMAKE_ARGS)
 	$(CMAKE) --build build/fuzz
 	cd build && $(abspath $(BIN))/python ../fuzz/model_fuzz.py $(FUZZ_SECONDS) $(wildcard $(CURDIR)/../shared/models)
 	$(BIN)/python fuzz/make_seeds.py build/fuzz/seeds
