@@ -106,6 +106,14 @@ $(CMAKE) --build build/$(1)
 $(BIN)/ctest --test-dir build/$(1)/native --output-on-failure --no-tests=error
 endef
 
+# $(call module_tests,NAME) does so in build/NAME of a Python module: most of it is the same.
+define module_tests
+$(CMAKE) -S . -B build/$(1) -DCAFFE2_TESTS=ON -DCAFFE2_C_API=ON \
+	-DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) --log-level=WARNING
+$(CMAKE) --build build/$(1)
+$(BIN)/ctest --test-dir build/$(1)/native --output-on-failure --no-tests=error
+endef
+
 # A part whose tools are not installed says so and is left out.
 DOCTEST := $(firstword $(wildcard $(addsuffix /doctest/doctest.h,/usr/include /usr/local/include)))
 CLANG := $(shell command -v clang++)
@@ -114,12 +122,8 @@ ARM64 := $(and $(shell command -v aarch64-linux-gnu-g++),$(shell command -v qemu
 ifeq ($(DOCTEST),)
 native-test clang arm64: ; @echo "$@ skipped: no header doctest/doctest.h (Debian: doctest-dev)"
 else
-# In the build of the Python module: most of it is the same.
 native-test: $(INSTALLED)
-	$(CMAKE) -S . -B build/native -DCAFFE2_TESTS=ON -DCAFFE2_C_API=ON \
-		-DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) --log-level=WARNING
-	$(CMAKE) --build build/native
-	$(BIN)/ctest --test-dir build/native/native --output-on-failure --no-tests=error
+	$(call module_tests,native)
 
 ifeq ($(CLANG),)
 clang: ; @echo "$@ skipped: no clang++ (Debian: clang)"
@@ -150,15 +154,16 @@ endef
 SANITIZE := -DCAFFE2_SANITIZE=address,undefined
 RUNTIMES = $(foreach name,asan ubsan,$(shell $(CXX) -print-file-name=lib$(name).so))
 
-# Leaks are looked for in the native tests; the Python interpreter has its own.
+# One build for Python and the native tests. Leaks are looked for in the latter; the Python
+# interpreter has its own.
 asan: $(TOOLS)
-	$(if $(DOCTEST),$(call native_tests,asan,$(SANITIZE)))
 	$(call new_venv,asan-venv)
-	build/asan-venv/bin/pip install -q --no-build-isolation -C build-dir=build/asan-python \
-		-C cmake.args="$(SANITIZE)" .
+	build/asan-venv/bin/pip install -q --no-build-isolation -C build-dir=build/asan \
+		-C cmake.args="$(SANITIZE)" -C cmake.define.CAFFE2_WERROR=ON .
+	$(if $(DOCTEST),$(call module_tests,asan))
 	LD_PRELOAD="$(RUNTIMES)" ASAN_OPTIONS=detect_leaks=0 \
 		UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
-		build/asan-venv/bin/pytest -m "not slow" tests/engine tests/ops tests/deploy
+		build/asan-venv/bin/pytest -n $(JOBS) -m "not slow" tests/engine tests/ops tests/deploy
 
 # Races between threads, in the tests of the engine.
 tsan: $(TOOLS)

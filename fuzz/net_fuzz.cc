@@ -13,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::Bytes in(data, size);
   {
     const auto workspace = sandbox.workspace();
-    fuzz::feed(in, *workspace);
+    fuzz::feed(in, *workspace, sandbox);
     const NetDef net = fuzz::random_net(in, 0);
     try {
       const auto compiled = workspace->create_net(net, {}, true);

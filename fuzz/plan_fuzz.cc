@@ -69,7 +69,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::Bytes in(data, size);
   {
     const auto workspace = sandbox.workspace();
-    fuzz::feed(in, *workspace);
+    fuzz::feed(in, *workspace, sandbox);
     PlanDef plan;
     const int nets = 1 + in.byte() % 4;
     for (int i = 0; i < nets; i++) {

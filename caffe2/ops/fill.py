@@ -78,8 +78,34 @@ def _argument_dtype(op: OpView, allowed: tuple[DataType, ...]) -> DType:
     return dtype_of(op.args.dtype)
 
 
+class _Several(dict[str, Any]):
+    """What a message holds in place of one value: f, i, s."""
+
+
+class _Constant(Scalar):
+    """A Scalar; where a message holds several, all of them: the type of the output chooses."""
+
+    def element(self, value: Any) -> Any:
+        return value if isinstance(value, _Several) else super().element(value)
+
+    def from_message(self, message: Any) -> Any:
+        fields = [field for field in ("f", "i", "s") if message.HasField(field)]
+        if len(fields) > 1:
+            return _Several({f: Scalar.element(self, getattr(message, f)) for f in fields})
+        return super().from_message(message)
+
+
+def _of_several(value: Any, dtype: DType | None = None) -> Any:
+    """The one of them that an output of this type takes; without a type the first."""
+    if not isinstance(value, _Several):
+        return value
+    wanted = {"O": "s", "f": "f"}.get(dtype.kind, "i") if dtype is not None else "f"
+    return value.get(wanted, next(iter(value.values())))
+
+
 def _converted(name: str, value: Any, dtype: DType) -> Any:
     """An argument's value as an element of this type; OperatorError when it cannot be one."""
+    value = _of_several(value, dtype)
     if dtype.kind == "O":
         if isinstance(value, str):
             return value.encode("utf-8", "surrogateescape")
@@ -102,16 +128,17 @@ _CONSTANT_TYPES = tuple(kind for kind in DataType if kind != DataType.FLOAT16)
 def _constant_dtype(op: OpView) -> DType:
     if op.args.dtype is not None:
         return _argument_dtype(op, _CONSTANT_TYPES)
-    if isinstance(op.args.value, str):
+    value = _of_several(op.args.value)
+    if isinstance(value, str):
         raise OperatorError("argument 'value'", "is text; that needs dtype=4 (STRING)")
-    return np.dtype(np.int64) if isinstance(op.args.value, int) else _FLOAT
+    return np.dtype(np.int64) if isinstance(value, int) else _FLOAT
 
 
 @operator(
     "ConstantFill",
     inputs="X? value?",
     outputs="Y",
-    args={**_SHAPE_ARGS, "value": Scalar(), "dtype": Int()},
+    args={**_SHAPE_ARGS, "value": _Constant(), "dtype": Int()},
     inplace=[(0, 0)],
 )
 class ConstantFill:
@@ -471,7 +498,7 @@ def _require_diagonal(shape: tuple[int, ...] | None) -> None:
     "DiagonalFill",
     inputs="input?",
     outputs="output",
-    args={**_SHAPE_ARGS, "value": Scalar(), "dtype": Int()},
+    args={**_SHAPE_ARGS, "value": _Constant(), "dtype": Int()},
     inplace=[(0, 0)],
 )
 class DiagonalFill:

@@ -208,7 +208,8 @@ def per_axis(args: SimpleNamespace, name: str, rank: int) -> tuple[int, ...]:
     if sides and single == _USUAL.get(name):
         return sides
     if single is None:
-        raise OperatorError(f"argument '{name}'", "is missing")
+        problem = "is missing" if getattr(args, name) is None else "is 0; it is at least 1"
+        raise OperatorError(f"argument '{name}'", problem)
     return (single,) * rank
 
 

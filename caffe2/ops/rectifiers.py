@@ -39,11 +39,17 @@ def _normal(x: Array) -> Array:
     return (1 + _erf(x / math.sqrt(2))) / 2
 
 
+def _clipped(x: Array, min: float, max: float) -> Array:
+    y = np.where(x < min, min, x)
+    return np.where(y > max, max, y)
+
+
 function(
     "Clip",
     "Y = min(max(X, min), max), element by element.\n\n"
-    "min, max: by default the least and the largest float.  Where min > max, Y is max.",
-    lambda x, min, max: np.minimum(np.maximum(x, min), max),
+    "min, max: by default the least and the largest float; NaN is no bound.\n"
+    "Where min > max, Y is max.",
+    _clipped,
     Gradient(
         "Y dY",
         "dY where min < Y < max, else 0",

@@ -130,7 +130,7 @@ void feed_int8(Workspace& workspace, const std::string& name, const InputArray& 
 }
 
 nb::object view_blob(Workspace& workspace, const std::string& name) {
-  const BlobValue value = workspace.get_blob(name)->get();
+  const BlobValue value = workspace.get_blob(name)->get_shared();
   CAFFE2_ENFORCE(value.is_tensor(), "blob '", name, "' holds no tensor");
   return view_array(value.tensor);
 }

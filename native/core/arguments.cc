@@ -4,7 +4,6 @@
 #include <limits>
 
 #include "core/error.h"
-#include "core/text.h"
 
 namespace caffe2 {
 
@@ -70,17 +69,10 @@ std::vector<float> Arguments::reals(std::string_view name) const {
   return out;
 }
 
-std::shared_ptr<const NetDef> Arguments::net(std::string_view name) const {
+const NetDef* Arguments::net(std::string_view name) const {
   declared(name);
   const Argument* arg = given(name);
-  if (arg == nullptr) return nullptr;
-  if (arg->n) return {std::shared_ptr<void>(), &*arg->n};
-  if (!arg->s || arg->s->empty()) return nullptr;
-  try {
-    return std::make_shared<const NetDef>(parse_net_text(*arg->s));
-  } catch (const Error& error) {
-    fail(error.code(), "argument '", name, "': ", error.text());
-  }
+  return arg != nullptr && arg->n ? &*arg->n : nullptr;
 }
 
 std::vector<std::string> Arguments::texts(std::string_view name) const {

@@ -1,7 +1,6 @@
 // Read access to an operator's arguments: given values, else the declared defaults.
 #pragma once
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,8 +22,8 @@ class Arguments {
   std::string text(std::string_view name) const;
   std::vector<int64_t> integers(std::string_view name) const;
   std::vector<float> reals(std::string_view name) const;
-  // A net, given as one or as quoted text; nullptr when it was not given, or is empty text.
-  std::shared_ptr<const NetDef> net(std::string_view name) const;
+  // nullptr when it was not given. Quoted ones have been made nets (unquote_nets).
+  const NetDef* net(std::string_view name) const;
   std::vector<std::string> texts(std::string_view name) const;
   // The message itself, for arguments of several kinds; nullptr when it was not given.
   const Argument* given(std::string_view name) const;

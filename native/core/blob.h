@@ -63,19 +63,40 @@ struct BlobValue {
   }
 };
 
-// Reading and replacing the value is safe from any thread.
+// Reading and replacing the value is safe from any thread. What is being written in place (claim)
+// comes as a copy, so that no value changes under a reader that has checked it.
 class Blob {
  public:
   // Tensors come in plain order, which the blob keeps.
   BlobValue get() const {
     std::lock_guard lock(mutex_);
     if (!value_.tensor.layout().plain()) value_.tensor = value_.tensor.to_plain();
-    return value_;
+    return snapshot();
   }
   // In the order in which the value was stored.
   BlobValue get_stored() const {
     std::lock_guard lock(mutex_);
+    return snapshot();
+  }
+  // The very memory, for views, which are meant to see writes.
+  BlobValue get_shared() const {
+    std::lock_guard lock(mutex_);
+    if (!value_.tensor.layout().plain()) value_.tensor = value_.tensor.to_plain();
     return value_;
+  }
+  // The memory of the tensor that is here, to be written by the caller alone until it calls set()
+  // or release(); nullptr where `may` refuses that or somebody else is writing it.
+  template <class May>
+  std::shared_ptr<Storage> claim(const May& may) {
+    std::lock_guard lock(mutex_);
+    const std::shared_ptr<Storage>& storage = value_.tensor.storage();
+    if (!storage || claimed_ == storage.get() || !may(storage)) return nullptr;
+    claimed_ = storage.get();
+    return storage;
+  }
+  void release(const Storage* storage) {
+    std::lock_guard lock(mutex_);
+    if (claimed_ == storage) claimed_ = nullptr;
   }
   // `same` is what the blob holds, in another order; without effect when it holds another value.
   void reorder(const Storage* known, const Tensor& same) const {
@@ -91,6 +112,7 @@ class Blob {
   void set(BlobValue value) {
     // What was there goes after the lock: its destructor may call into a host language.
     std::lock_guard lock(mutex_);
+    claimed_ = nullptr;
     std::swap(value_, value);
   }
   void set(Tensor tensor) { set(BlobValue{std::move(tensor), nullptr}); }
@@ -98,8 +120,14 @@ class Blob {
   void clear() { set(BlobValue()); }
 
  private:
+  BlobValue snapshot() const {
+    if (claimed_ == nullptr || claimed_ != value_.tensor.storage().get()) return value_;
+    return {value_.tensor.copy(), nullptr};
+  }
+
   mutable ForkMutex mutex_;
   mutable BlobValue value_;
+  const Storage* claimed_ = nullptr;  // whose holder keeps it alive
 };
 
 }  // namespace caffe2

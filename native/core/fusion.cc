@@ -2,13 +2,11 @@
 
 #include <algorithm>
 
+#include "core/definitions.h"
+
 namespace caffe2 {
 
 namespace {
-
-bool has(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
 
 // Whether an operator is no more than what its type says: not bound to another body.
 bool is_plain(const OperatorDef& op, const char* type, size_t inputs) {
@@ -30,8 +28,9 @@ std::optional<kernels::Bounds> bounds_of(const OperatorDef& op) {
 }
 
 bool runs_nets(const OperatorDef& op) {
-  return std::any_of(op.arg.begin(), op.arg.end(),
-                     [](const Argument& arg) { return arg.n || !arg.nets.empty(); });
+  bool found = false;
+  for_each_net(op, [&found](const NetDef&) { found = true; });
+  return found;
 }
 
 class Chain {

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "core/definitions.h"
 #include "core/executor.h"
 #include "core/near_names.h"
 #include "core/registry.h"
@@ -30,10 +31,7 @@ Device device_of(const NetDef& net, const OperatorDef& op) {
 }
 
 // Types that nobody declared, each once, with near names; also those of nets in arguments.
-std::string unknown_operators(const NetDef& net, int depth) {
-  if (depth > RunContext::kMaxDepth) {
-    fail(Code::kInvalidArgument, "nets are nested more than ", RunContext::kMaxDepth, " deep");
-  }
+std::string unknown_operators(const NetDef& net) {
   std::set<std::string> seen;
   std::string text;
   const auto add = [&text](const std::string& more) {
@@ -44,10 +42,7 @@ std::string unknown_operators(const NetDef& net, int depth) {
     if (!find_schema(type) && seen.insert(type).second) {
       add(quoted(type) + near_operators(type));
     }
-    for (const Argument& arg : op.arg) {
-      if (arg.n) add(unknown_operators(*arg.n, depth + 1));
-      for (const NetDef& inner : arg.nets) add(unknown_operators(inner, depth + 1));
-    }
+    for_each_net(op, [&add](const NetDef& inner) { add(unknown_operators(inner)); });
   }
   return text;
 }
@@ -102,7 +97,8 @@ CompiledNet::CompiledNet(NetDef def, std::vector<std::string> sites, Workspace& 
   for (const Argument& arg : def_.arg) {
     if (arg.name == "random_state") random_state_ = arg.s.value_or("");
   }
-  const std::string unknown = unknown_operators(def_, 0);
+  for (int i = 0; i < size(); i++) annotated(i, [&] { unquote_nets(def_.op[i]); });
+  const std::string unknown = unknown_operators(def_);
   if (!unknown.empty()) {
     fail(Code::kNotFound, net_text(), " has unknown operator types: ", unknown);
   }

@@ -72,7 +72,7 @@ class CompiledNet {
   template <class Step>
   void annotated(int i, const Step& step) const;
 
-  const NetDef def_;
+  NetDef def_;  // as it came, but for quoted nets; stays once operators refer to it
   const std::vector<std::string> sites_;
   Workspace& workspace_;
   const uint64_t seed_;

@@ -31,16 +31,15 @@ void Operator::execute(RunContext& context) {
     }
     run();
   } catch (...) {
-    for (Staged& staged : staged_) staged = {};
+    for (int i = 0; i < outputs(); i++) drop(i);
     finish_run();
     throw;
   }
   for (int i = 0; i < outputs(); i++) {
     Staged& staged = staged_[i];
     if (!staged.used) continue;
-    staged.used = false;
     output_blob(i).set(std::move(staged.value));
-    staged.value = {};
+    staged = {};
   }
   finish_run();
 }
@@ -137,23 +136,26 @@ const Tensor& Operator::input(int i) const {
 }
 
 Tensor& Operator::output(int i, const Shape& shape, DataType type, Layout layout) {
+  drop(i);
   Staged& staged = staged_[i];
-  BlobValue now = output_blob(i).get_stored();
-  staged.value = {};
-  if (now.is_tensor() && now.tensor.storage()->fits(Tensor::bytes_for(shape, type, layout), type) &&
-      is_ours(now.tensor.storage(), 2) && (layout.plain() || now.tensor.storage()->views() == 0)) {
-    staged.value.tensor = Tensor(now.tensor.storage(), shape, type, layout);
+  const size_t bytes = Tensor::bytes_for(shape, type, layout);
+  auto storage = output_blob(i).claim([&](const std::shared_ptr<Storage>& now) {
+    return now->fits(bytes, type) && is_ours(now) && (layout.plain() || now->views() == 0);
+  });
+  if (storage) {
+    staged.claimed = true;
+    staged.value.tensor = Tensor(std::move(storage), shape, type, layout);
   } else {
     staged.value.tensor = Tensor(engine_.allocator(), shape, type, layout);
   }
-  staged.value.object = nullptr;
   staged.used = true;
   return staged.value.tensor;
 }
 
-// Whether nobody else holds a storage: `known` holders, our own inputs and views, which are meant
-// to see writes. Another thread that holds one may have checked its content and rely on it.
-bool Operator::is_ours(const std::shared_ptr<Storage>& storage, int known) const {
+// Whether nobody else holds what a blob holds: our own inputs do, and views, which are meant to see
+// writes. Another thread that holds it may have checked its content and rely on it.
+bool Operator::is_ours(const std::shared_ptr<Storage>& storage) const {
+  int known = 1;
   known += residual_.tensor.storage() == storage;  // read where it is written, value by value
   for (int i = 0; i < inputs(); i++) {
     // The verifier has not seen that a fused output may be an input.
@@ -163,11 +165,22 @@ bool Operator::is_ours(const std::shared_ptr<Storage>& storage, int known) const
   return storage.use_count() <= known + storage->views();
 }
 
+void Operator::drop(int i) {
+  Staged& staged = staged_[i];
+  if (!staged.used) return;
+  if (staged.claimed) output_blob(i).release(staged.value.tensor.storage().get());
+  staged = {};
+}
+
 void Operator::output_object(int i, std::shared_ptr<Object> object) {
   output_value(i, BlobValue{Tensor(), std::move(object)});
 }
 
-void Operator::output_value(int i, BlobValue value) { staged_[i] = {std::move(value), true}; }
+void Operator::output_value(int i, BlobValue value) {
+  drop(i);
+  staged_[i].value = std::move(value);
+  staged_[i].used = true;
+}
 
 void* Operator::scratch(size_t bytes) {
   scratch_.push_back(engine_.scratch().take(bytes));

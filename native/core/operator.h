@@ -155,6 +155,7 @@ class Operator {
   struct Staged {
     BlobValue value;
     bool used = false;
+    bool claimed = false;  // the value's memory is that of the blob
   };
   struct Declined {};
 
@@ -163,7 +164,8 @@ class Operator {
   }
   void make_plain(int i);
   void check_input(int i) const;
-  bool is_ours(const std::shared_ptr<Storage>& storage, int known) const;
+  bool is_ours(const std::shared_ptr<Storage>& storage) const;
+  void drop(int i);
   void finish_run();
 
   const OperatorDef& def_;

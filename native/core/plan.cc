@@ -14,6 +14,7 @@
 #include <system_error>
 #include <utility>
 
+#include "core/definitions.h"
 #include "core/near_names.h"
 #include "core/net.h"
 
@@ -254,10 +255,8 @@ void vary_seeds(NetDef& net, uint32_t copy) {
   vary(net.device_option);
   for (OperatorDef& op : net.op) {
     vary(op.device_option);
-    for (Argument& arg : op.arg) {
-      if (arg.n) vary_seeds(*arg.n, copy);
-      for (NetDef& inner : arg.nets) vary_seeds(inner, copy);
-    }
+    unquote_nets(op);
+    for_each_net(op, [copy](NetDef& inner) { vary_seeds(inner, copy); });
   }
 }
 

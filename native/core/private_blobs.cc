@@ -4,26 +4,24 @@
 #include <set>
 #include <utility>
 
+#include "core/definitions.h"
 #include "core/memory_plan.h"
 
 namespace caffe2 {
 
 namespace {
 
-bool has(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-// All that a net and the nets in it speak of.
+// All that a net and the nets in it speak of; operators also find blobs by names in arguments.
 void mention(const NetDef& net, std::set<std::string, std::less<>>& names) {
   for (const OperatorDef& op : net.op) {
     names.insert(op.input.begin(), op.input.end());
     names.insert(op.output.begin(), op.output.end());
     names.insert(op.control_input.begin(), op.control_input.end());
     for (const Argument& arg : op.arg) {
-      if (arg.n) mention(*arg.n, names);
-      for (const NetDef& inner : arg.nets) mention(inner, names);
+      if (arg.s) names.insert(*arg.s);
+      names.insert(arg.strings.begin(), arg.strings.end());
     }
+    for_each_net(op, [&names](const NetDef& inner) { mention(inner, names); });
   }
 }
 

@@ -58,6 +58,16 @@ Tensor Tensor::to_plain() const {
   return plain;
 }
 
+Tensor Tensor::copy() const {
+  Tensor copy(storage_->allocator(), shape_, type_, layout_);
+  if (type_ == DataType::kString) {
+    std::copy_n(data<std::string>(), size_, copy.mutable_data<std::string>());
+  } else if (const size_t bytes = bytes_for(shape_, type_, layout_)) {
+    std::memcpy(copy.storage_->data(), storage_->data(), bytes);
+  }
+  return copy;
+}
+
 void Tensor::copy_from(const Tensor& other) {
   if (other.type_ != type_ || other.size_ != size_) {
     fail(Code::kInternal, "a copy between tensors of different type or size");

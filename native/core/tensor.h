@@ -124,6 +124,8 @@ class Tensor {
     storage_->raise_version();
     return static_cast<T*>(typed(TypeOf<T>::value));
   }
+  // The same values in memory of its own.
+  Tensor copy() const;
   // Copies all values from a plain tensor of the same type and number of elements.
   void copy_from(const Tensor& other);
 

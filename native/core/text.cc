@@ -29,6 +29,11 @@ int digit(char c) {
   return 16;
 }
 
+// Fields have other names today than in old text; the numbers stayed.
+std::string_view todays_name(std::string_view field) {
+  return field == "cuda_gpu_id" || field == "hip_gpu_id" ? "device_id" : field;
+}
+
 class TextReader {
  public:
   explicit TextReader(std::string_view text) : text_(text) {}
@@ -44,7 +49,7 @@ class TextReader {
         return;
       }
       if (next == '\0') fail("a message does not end");
-      FieldReader field{*this, word("the name of a field"), depth};
+      FieldReader field{*this, todays_name(word("the name of a field")), depth};
       visit_fields(message, field);
       if (!field.known) fail(concat(M::kName, " has no field '", field.name, "'"));
       if (peek() == ',' || peek() == ';') at_++;

@@ -89,7 +89,8 @@ T element(const char* name, std::optional<int64_t> i, std::optional<float> f,
 DataType constant_type(const Arguments& args) {
   if (args.has("dtype")) return static_cast<DataType>(args.integer("dtype"));
   const Argument* value = args.given("value");
-  CAFFE2_ENFORCE(!value || !value->s, "argument 'value' is text; that needs dtype=4 (STRING)");
+  CAFFE2_ENFORCE(!value || !value->s || value->f || value->i,
+                 "argument 'value' is text; that needs dtype=4 (STRING)");
   return value && value->i && !value->f ? DataType::kInt64 : DataType::kFloat;
 }
 

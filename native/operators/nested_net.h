@@ -2,9 +2,9 @@
 #pragma once
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "core/definitions.h"
 #include "core/net.h"
 #include "core/operator.h"
 #include "core/workspace.h"
@@ -12,10 +12,11 @@
 namespace caffe2 {
 
 // Compiled when it first runs: its inputs may be outputs of operators that come before this one.
+// The definition outlives it.
 class NestedNet {
  public:
-  NestedNet(std::shared_ptr<const NetDef> def, Workspace& workspace, uint64_t seed)
-      : def_(std::move(def)), workspace_(workspace), seed_(seed) {}
+  NestedNet(const NetDef* def, Workspace& workspace, uint64_t seed)
+      : def_(def), workspace_(workspace), seed_(seed) {}
 
   bool given() const { return def_ != nullptr; }
 
@@ -31,7 +32,7 @@ class NestedNet {
   }
 
  private:
-  const std::shared_ptr<const NetDef> def_;
+  const NetDef* const def_;
   Workspace& workspace_;
   const uint64_t seed_;
   std::unique_ptr<CompiledNet> net_;
@@ -39,17 +40,14 @@ class NestedNet {
 
 // Whether an operator of the net, or of nets inside it, may wait.
 inline bool has_blocking_operators(const NetDef& net) {
+  bool found = false;
   for (const OperatorDef& op : net.op) {
     const OperatorSchema* schema = find_schema(op.type.value_or(""));
-    if (schema != nullptr && schema->blocks) return true;
-    for (const Argument& arg : op.arg) {
-      if (arg.n && has_blocking_operators(*arg.n)) return true;
-      for (const NetDef& inner : arg.nets) {
-        if (has_blocking_operators(inner)) return true;
-      }
-    }
+    found = found || (schema != nullptr && schema->blocks);
+    for_each_net(op,
+                 [&found](const NetDef& inner) { found = found || has_blocking_operators(inner); });
   }
-  return false;
+  return found;
 }
 
 // The base of operators that run nets.
@@ -57,12 +55,8 @@ class ControlOperator : public Operator {
  public:
   explicit ControlOperator(const OperatorContext& context)
       : Operator(context), workspace_(context.workspace), seed_(context.seed) {
-    for (const Argument& arg : context.def.arg) {
-      const ArgumentSchema* declared = context.schema.find_argument(arg.name.value_or(""));
-      if (declared == nullptr || declared->kind != ArgumentKind::kNet) continue;
-      const auto net = args().net(declared->name);
-      blocks_ = blocks_ || (net && has_blocking_operators(*net));
-    }
+    for_each_net(context.def,
+                 [this](const NetDef& net) { blocks_ = blocks_ || has_blocking_operators(net); });
   }
   bool may_block() const override { return blocks_; }
 

@@ -202,7 +202,7 @@ class RecurrentNetworkOperator : public RecurrentOperator {
     }
     if (!timestep_.empty()) local(timestep_);
     keep_inside(*def_);
-    net_.emplace(def_, inner_, seed_);
+    net_.emplace(def_.get(), inner_, seed_);
     const auto backward = args().net("backward_step_net");
     if (!backward || backward->op.empty()) return;
     keeps_ = true;
@@ -315,7 +315,7 @@ class RecurrentNetworkGradientOperator : public RecurrentOperator {
     }
     if (!timestep_.empty()) local(timestep_);
     keep_inside(*def_);
-    net_.emplace(def_, inner_, seed_);
+    net_.emplace(def_.get(), inner_, seed_);
   }
 
  protected:

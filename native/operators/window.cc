@@ -31,7 +31,8 @@ WindowArguments::Values WindowArguments::per_dimension(const Arguments& args,
   const int64_t usual = required ? 0 : 1;
   const bool single = args.has(name) && args.integer(name) != usual;
   if (!two.empty() && !single) return {two, false};
-  CAFFE2_ENFORCE(!required || single, "argument '", name, "' is missing");
+  CAFFE2_ENFORCE(!required || single, "argument '", name,
+                 args.has(name) ? "' is 0; it is at least 1" : "' is missing");
   return {{args.integer(name)}, true};
 }
 

@@ -267,3 +267,83 @@ TEST_CASE_FIXTURE(Fixture,
   CHECK(workspace.blob_names() == std::vector<std::string>{"count", "kept", "out", "x"});
   CHECK(fetch("kept")[0] == 0);
 }
+
+TEST_CASE_FIXTURE(Fixture, "while somebody watches, every operator is a step of its own") {
+  feed("x", {1, 2, 3, 3});
+  feed("w", {2, 2, 1, 1});
+  OperatorDef conv = op("Conv", {"x", "w"}, {"y"});
+  conv.arg.push_back({});
+  conv.arg[0].name = "kernel";
+  conv.arg[0].i = 1;
+  const auto made = workspace.create_net(net({conv, op("Relu", {"y"}, {"y"})}, {"y"}), {}, false);
+  made->run();
+  const auto fused = fetch("y");
+  CHECK(made->time_operators(1)[1] == 0);
+  std::vector<std::string> seen;
+  float least = 0;
+  made->observe([&](int i, bool done) {
+    seen.push_back(std::to_string(i) + (done ? " done" : ""));
+    if (i != 1 || done) return;
+    const auto values = fetch("y");
+    least = *std::min_element(values.begin(), values.end());
+  });
+  made->run();
+  CHECK(seen == std::vector<std::string>{"0", "0 done", "1", "1 done"});
+  CHECK(least < 0);
+  CHECK(fetch("y") == fused);
+  made->observe(nullptr);
+  made->run();
+  CHECK(seen.size() == 4);
+  CHECK(fetch("y") == fused);
+}
+
+TEST_CASE_FIXTURE(Fixture, "nets that are quoted as text are seen by whoever looks for nets") {
+  const auto branch = [](const std::string& text) {
+    OperatorDef def = op("If", {"yes"}, {});
+    def.arg.push_back({});
+    def.arg[0].name = "then_net";
+    def.arg[0].s = text;
+    return def;
+  };
+  Tensor yes(engine->allocator(), {}, DataType::kBool);
+  *yes.mutable_data<bool>() = true;
+  workspace.create_blob("yes")->set(std::move(yes));
+  feed("x", {1, 2, 3, 3});
+  feed("w", {2, 2, 1, 1});
+  feed("later", {1, 2, 3, 3}, 5);
+  const auto run = [this](const NetDef& def, bool hide) {
+    workspace.create_net(def, {}, true, {.hide_intermediates = hide})->run();
+    return fetch("y");
+  };
+  SUBCASE("what they read is not hidden") {
+    const NetDef def = net(
+        {op("Tanh", {"x"}, {"a"}), branch("op { type: 'Copy' input: 'a' output: 'y' }")}, {"y"});
+    const auto open = run(def, false);
+    workspace.remove_blob("a");
+    CHECK(run(def, true) == open);
+  }
+  SUBCASE("what they write stands in the way of a step that would run later") {
+    OperatorDef conv = op("Conv", {"x", "w"}, {"a"});
+    conv.arg.push_back({});
+    conv.arg[0].name = "kernel";
+    conv.arg[0].i = 1;
+    const NetDef def = net(
+        {conv, branch("op { type: 'Copy' input: 'later' output: 'x' }"), op("Relu", {"a"}, {"y"})},
+        {"y"});
+    const auto open = run(def, false);
+    workspace.remove_blob("a");
+    feed("x", {1, 2, 3, 3});
+    CHECK(run(def, true) == open);
+  }
+  SUBCASE("their operators are known, when the net is made") {
+    const NetDef def =
+        net({branch("op { type: 'If' arg { name: 'then_net' s: "
+                    "'op { type: \"Nonsense1\" }' } }")});
+    CHECK_THROWS_WITH_AS(workspace.create_net(def, {}, true),
+                         doctest::Contains("unknown operator types: 'Nonsense1'"), Error);
+    CHECK_THROWS_WITH_AS(
+        workspace.create_net(net({branch("op {")}), {}, true),
+        doctest::Contains("Operator 0 (If) of net 'net': argument 'then_net': the text is no net"),
+        Error);
+  }
+}

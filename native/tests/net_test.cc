@@ -1,7 +1,9 @@
 // Workspaces and nets: failures leave things as they were, and say where they happened.
 #include <doctest/doctest.h>
 
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/workspace.h"
@@ -161,4 +163,97 @@ TEST_CASE_FIXTURE(Fixture, "memory goes back with the last holder") {
   CHECK(engine->allocator()->used() > before + 8000);
   workspace.reset();
   CHECK(engine->allocator()->used() == before);
+}
+
+namespace {
+
+// Doubles output 0 in place; `meanwhile` happens after it has asked for the output, before it
+// writes.
+class Doubling : public Operator {
+ public:
+  Doubling(const OperatorContext& context, std::function<void(const float* output)> meanwhile)
+      : Operator(context), meanwhile_(std::move(meanwhile)) {}
+
+ protected:
+  void run() override {
+    const Tensor& x = input(0);
+    Tensor& y = output(0, x.shape(), DataType::kFloat);
+    meanwhile_(y.data<float>());
+    for (int64_t i = 0; i < y.size(); i++) y.mutable_data<float>()[i] = 2 * x.data<float>()[i];
+  }
+
+ private:
+  const std::function<void(const float*)> meanwhile_;
+};
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Fixture, "what was read does not change under its reader") {
+  std::function<void(const float*)> meanwhile;
+  workspace.set_reference_factory([&](const OperatorContext& context) {
+    return std::make_unique<Doubling>(context, [&](const float* output) { meanwhile(output); });
+  });
+  OperatorDef doubling = op("Relu", {"x"}, {"x"});
+  doubling.engine = "REFERENCE";
+  const auto write = [&] { workspace.run_operator_once(doubling, ""); };
+  const auto held = [&] { return workspace.get_blob("x")->get().tensor; };
+  feed("x", {2}, 3);
+
+  SUBCASE("a reader before the write keeps the memory, and the write goes elsewhere") {
+    const Tensor before = held();
+    meanwhile = [&](const float* output) { CHECK(output != before.data<float>()); };
+    write();
+    CHECK(before.data<float>()[0] == 3);
+  }
+  SUBCASE("a reader who comes while the blob is being written gets a copy") {
+    Tensor copy;
+    meanwhile = [&](const float* output) {
+      copy = held();
+      CHECK(output != copy.data<float>());
+      // Packed weights are kept by storage and version: those of a copy are used for nothing else.
+      CHECK(copy.storage() != workspace.get_blob("x")->get_shared().tensor.storage());
+      workspace.run_operator_once(op("Copy", {"x"}, {"y"}), "");
+    };
+    write();
+    CHECK(copy.data<float>()[1] == 3);
+    CHECK(fetch("y") == std::vector<float>{3, 3});
+    // Afterwards it is read and written where it lies.
+    const float* lies = workspace.get_blob("x")->get_shared().tensor.data<float>();
+    CHECK(held().data<float>() == lies);
+    meanwhile = [&](const float* output) { CHECK(output == lies); };
+    write();
+    CHECK(fetch("x") == std::vector<float>{12, 12});
+  }
+  SUBCASE("of two who write at the same time each has memory of its own; the last one counts") {
+    bool outer = true;
+    const float* first = nullptr;
+    meanwhile = [&](const float* output) {
+      if (!std::exchange(outer, false)) {
+        CHECK(output != first);
+        return;
+      }
+      first = output;
+      write();
+      CHECK(fetch("x") == std::vector<float>{6, 6});
+    };
+    write();
+    CHECK(fetch("x") == std::vector<float>{6, 6});
+  }
+  SUBCASE("a writer who fails gives it back") {
+    const float* lies = workspace.get_blob("x")->get_shared().tensor.data<float>();
+    meanwhile = [](const float*) { fail(Code::kInvalidArgument, "no"); };
+    CHECK(error_of(write).text() == "no");
+    CHECK(held().data<float>() == lies);
+    meanwhile = [&](const float* output) { CHECK(output == lies); };
+    write();
+  }
+  SUBCASE("views are meant to see writes") {
+    const Tensor seen = workspace.get_blob("x")->get_shared().tensor;
+    seen.storage()->add_view();
+    meanwhile = [&](const float* output) { CHECK(output == seen.data<float>()); };
+    write();
+    CHECK(seen.data<float>()[0] == 6);
+    seen.storage()->remove_view();
+  }
+  CHECK(fetch("x").size() == 2);
 }

@@ -7,7 +7,7 @@ import pytest
 
 from caffe2 import _native
 from caffe2.proto import caffe2_pb2
-from caffe2.python import workspace
+from caffe2.python import core, workspace
 from caffe2.runtime.engine import new_workspace
 
 
@@ -187,6 +187,10 @@ def test_memory_limits_name_the_bytes():
     with pytest.raises(RuntimeError, match="4000000 bytes would pass the memory limit of 1048576"):
         space.feed("x", np.zeros(1_000_000, np.float32))
     assert space.blobs() == [] and engine.memory_used == 0
+    fill = core.CreateOperator("ConstantFill", [], ["x"], shape=[1_000_000])
+    with pytest.raises(RuntimeError, match=r"ConstantFill.*4000000 bytes would pass the memory"):
+        space.run_operator(fill.SerializeToString())
+    assert engine.memory_used == 0
 
 
 def test_workspaces_are_apart():

@@ -8,19 +8,25 @@ from hypothesis import strategies as st
 from caffe2 import ops
 from caffe2.proto import caffe2_pb2
 from caffe2.python import core, workspace
+from caffe2.runtime import workspace as runtime
 
 BLOBS = [f"b{i}" for i in range(6)]
+WEIGHTS = ["w0", "w1"]
 UNARY = {"Relu": {}, "Tanh": {}, "Scale": {"scale": 0.5}, "Copy": {}, "Sigmoid": {}}
 
 
 @st.composite
 def operators(draw):
-    kind = draw(st.sampled_from([*UNARY, "Sum", "WeightedSum", "Softmax"]))
+    kind = draw(st.sampled_from([*UNARY, "Sum", "WeightedSum", "Softmax", "FC"]))
     target = draw(st.sampled_from(BLOBS))
     if kind in UNARY:
         inplace = ops.find(kind).inplace
         source = draw(st.sampled_from([b for b in BLOBS if b != target or inplace]))
         return core.CreateOperator(kind, [source], [target], **UNARY[kind])
+    if kind == "FC":
+        source = draw(st.sampled_from([b for b in BLOBS if b != target]))
+        weight = draw(st.sampled_from(WEIGHTS))
+        return core.CreateOperator("FC", [source, weight, "bias"], [target])
     others = draw(st.lists(st.sampled_from(BLOBS), min_size=1, max_size=2))
     if kind == "Softmax":
         source = next(b for b in others + BLOBS if b != target)
@@ -36,6 +42,10 @@ actions = st.one_of(
     st.tuples(st.just("resize"), st.integers(1, 9), st.integers(0, 2**16)),
     st.tuples(st.just("delete"), st.sampled_from(BLOBS)),
     st.tuples(st.just("fetch"), st.sampled_from(BLOBS)),
+    # Weights are packed, and written in all the ways there are.
+    st.tuples(st.just("feed weights"), st.sampled_from(WEIGHTS), st.integers(0, 2**16)),
+    st.tuples(st.just("update"), st.sampled_from(WEIGHTS)),
+    st.tuples(st.just("write through a view"), st.sampled_from(WEIGHTS), st.integers(0, 2**16)),
 )
 
 
@@ -78,15 +88,20 @@ def test_a_net_is_its_operators_in_order_whatever_happens_between_runs(kind, bod
     workspace.ResetWorkspace()
     net = caffe2_pb2.NetDef(name="net", type=kind, op=body)
     model = Model(net)
-    rows = 3
+    rows = 5  # more than three: weights of FC are packed
 
-    def feed(name, seed):
+    def feed(name, seed, rows):
         model.blobs[name] = np.random.default_rng(seed).normal(size=(rows, 4)).astype(np.float32)
         workspace.FeedBlob(name, model.blobs[name])
 
     workspace.FeedBlob("half", model.blobs["half"])
+    views = {}
+    for name in WEIGHTS:
+        feed(name, 2, 4)
+    model.blobs["bias"] = np.ones(4, np.float32)
+    workspace.FeedBlob("bias", model.blobs["bias"])
     for name in BLOBS:
-        feed(name, 1)
+        feed(name, 1, rows)
     workspace.CreateNet(net)
     for action, *details in steps:
         if action == "run":
@@ -97,11 +112,23 @@ def test_a_net_is_its_operators_in_order_whatever_happens_between_runs(kind, bod
                     # What ran beside the failing operator is not the same in all executors.
                     return
         elif action == "feed":
-            feed(*details)
+            feed(*details, rows)
         elif action == "resize":
             rows = details[0]
             for name in BLOBS:
-                feed(name, details[1])
+                feed(name, details[1], rows)
+        elif action == "feed weights":
+            views.pop(details[0], None)
+            feed(*details, 4)
+        elif action == "update":
+            (name,) = details
+            workspace.RunOperatorOnce(core.CreateOperator("Scale", [name], [name], scale=0.75))
+            model.blobs[name] = model.blobs[name] * np.float32(0.75)
+        elif action == "write through a view":
+            name, seed = details
+            view = views.setdefault(name, runtime.current().view(name))
+            model.blobs[name] = np.random.default_rng(seed).normal(size=(4, 4)).astype(np.float32)
+            view[:] = model.blobs[name]
         elif action == "delete":
             workspace.RemoveBlob(details[0])
             model.blobs.pop(details[0], None)

@@ -77,16 +77,73 @@ def test_iter_without_input():
 
 @needs_engine
 @pytest.mark.parametrize("engine", ["", "REFERENCE"])
-def test_a_constant_of_two_kinds(engine):
-    """Of a float and an integer in one message the float counts, as in the original."""
+@pytest.mark.parametrize(
+    ("dtype", "expected"),
+    [
+        (None, np.float32([2.5, 2.5])),
+        (1, np.float32([2.5, 2.5])),
+        (2, np.int32([7, 7])),
+        (4, np.array([b"x", b"x"], dtype=object)),
+        (5, np.array([True, True])),
+        (10, np.int64([7, 7])),
+        (13, np.float64([2.5, 2.5])),
+    ],
+)
+def test_a_constant_of_several_kinds(engine, dtype, expected):
+    """Of several in one message the type of the output chooses, as in the original."""
     from caffe2.python import workspace
 
     fill = caffe2_pb2.OperatorDef(type="ConstantFill", output=["constant"], engine=engine)
     fill.arg.add(name="shape", ints=[2])
-    fill.arg.add(name="value", f=2.5, i=7)
+    fill.arg.add(name="value", f=2.5, i=7, s=b"x")
+    if dtype is not None:
+        fill.arg.add(name="dtype", i=dtype)
     workspace.RunOperatorOnce(fill)
     found = workspace.FetchBlob("constant")
-    assert found.dtype == np.float32 and found.tolist() == [2.5, 2.5]
+    assert found.dtype == expected.dtype and found.tolist() == expected.tolist()
+
+
+@needs_engine
+@pytest.mark.parametrize("engine", ["", "REFERENCE"])
+@pytest.mark.parametrize(
+    ("bounds", "expected"),
+    [
+        ({"min": np.nan}, [-1, 0, 1, np.nan]),
+        ({"min": np.nan, "max": 0.5}, [-1, 0, 0.5, np.nan]),
+        ({"min": -0.5, "max": np.nan}, [-0.5, 0, 1, np.nan]),
+    ],
+)
+def test_a_bound_of_clip_that_is_nan_is_none(engine, bounds, expected):
+    """As recorded from the original; in a net of one operator and behind a convolution."""
+    from caffe2.python import core, workspace
+
+    x = np.float32([-1, 0, 1, np.nan])
+    workspace.FeedBlob("x", x)
+    workspace.RunOperatorOnce(core.CreateOperator("Clip", ["x"], ["y"], engine=engine, **bounds))
+    np.testing.assert_array_equal(workspace.FetchBlob("y"), expected)
+    workspace.FeedBlob("image", x.reshape(1, 1, 1, 4))
+    workspace.FeedBlob("one", np.ones((1, 1, 1, 1), np.float32))
+    net = core.Net("clipped")
+    net.Conv(["image", "one"], "y", kernel=1)
+    net.Clip("y", "y", engine=engine, **bounds)
+    workspace.RunNetOnce(net)
+    np.testing.assert_array_equal(workspace.FetchBlob("y").ravel(), expected)
+
+
+@needs_engine
+@pytest.mark.parametrize("engine", ["", "REFERENCE"])
+@pytest.mark.parametrize("type", ["MaxPool", "Conv"])
+@pytest.mark.parametrize(
+    ("kernel", "problem"), [({}, "is missing"), ({"kernel": 0}, "is 0; it is at least 1")]
+)
+def test_a_window_without_a_kernel(engine, type, kernel, problem):
+    from caffe2.python import core, workspace
+
+    for blob in ("x", "w"):
+        workspace.FeedBlob(blob, np.ones((1, 1, 2, 2), np.float32))
+    inputs = ["x", "w"][: 1 + (type == "Conv")]
+    with pytest.raises(RuntimeError, match=f"argument 'kernel' {problem}"):
+        workspace.RunOperatorOnce(core.CreateOperator(type, inputs, ["y"], engine=engine, **kernel))
 
 
 @needs_engine

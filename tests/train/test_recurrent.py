@@ -217,6 +217,42 @@ def test_a_step_net_runs_for_each_step(quoted, steps):
     assert not workspace.HasBlob("h") and not workspace.HasBlob("timestep")
 
 
+def test_names_of_fields_that_old_step_nets_have():
+    workspace.FeedBlob("x", np.ones((2, 1, 1), np.float32))
+    workspace.FeedBlob("h0", np.float32([[10]]))
+    step = "op { type: 'Sum' input: 'h_prev' input: 'x_t' output: 'h' device_option { NAME: 1 } }"
+    for name in ("cuda_gpu_id", "hip_gpu_id", "device_id"):
+        workspace.RunOperatorOnce(step_op(step.replace("NAME", name)))
+        np.testing.assert_array_equal(workspace.FetchBlob("last"), [[[12]]])
+
+
+@pytest.mark.parametrize("quoted", [False, True])
+def test_a_predictor_shows_a_step_net_all_that_it_reads(quoted):
+    """`z` is linked and `bias` is read by their names; the operator lists neither as an input."""
+    step = caffe2_pb2.NetDef(
+        op=[core.CreateOperator("Sum", ["h_prev", "x_t", "z_t", "bias"], ["h"])]
+    )
+    net = core.Net("sums")
+    for blob in ("z", "bias"):
+        net.Copy(f"{blob}_in", blob)
+    net.Proto().op.append(
+        step_op(
+            text_format.MessageToString(step) if quoted else step,
+            link_internal=["h_prev", "h", "x_t", "z_t"],
+            link_external=["h_states", "h_states", "x", "z"],
+            link_offset=[0, 1, 0, 0],
+        )
+    )
+    net.Proto().external_input.extend(["x", "h0", "z_in", "bias_in"])
+    net.Proto().external_output.append("last")
+    predictor = workspace.Predictor(caffe2_pb2.NetDef(name="init"), net.Proto())
+    x, bias = np.arange(6, dtype=np.float32).reshape(3, 2, 1), np.float32([[1], [2]])
+    for run in range(3):
+        z = x * run
+        (last,) = predictor.run({"x": x, "h0": bias, "z_in": z, "bias_in": bias[None]})
+        np.testing.assert_array_equal(last[0], (x + z).sum(axis=0) + 4 * bias)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -1,0 +1,205 @@
+"""Memory that runs out under operators with contracts of their own: files, queues, nets, Int8."""
+
+import struct
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from google.protobuf import text_format
+from operator_cases import CASES
+from test_recorded_int8 import PICTURE, RECORDED, TENTH
+
+from caffe2 import _native, ops
+from caffe2.proto import caffe2_pb2
+from caffe2.python import core
+from caffe2.runtime.engine import new_workspace
+
+SENTINEL = np.array([3.25, -1.5], dtype=np.float32)
+FED = {
+    "x": np.arange(6, dtype=np.float32).reshape(2, 3),
+    "y": SENTINEL,
+    "z": SENTINEL,
+    "yes": np.array([True]),
+    "no": np.array([False]),
+    "n": np.array([3], np.int64),
+    "n32": np.array([3], np.int32),
+    "one32": np.array([1], np.int32),
+    "one": np.array([1], np.int64),
+    "steps_x": np.arange(6, dtype=np.float32).reshape(3, 2, 1),
+    "h0": np.ones((2, 1), np.float32),
+    "t": np.array([1], np.int32),
+}
+FILE = {"db": "file", "db_type": "minidb"}
+
+
+def make(type, inputs=(), outputs=(), **args):
+    return core.CreateOperator(type, list(inputs), list(outputs), **args)
+
+
+def net(*operators):
+    return caffe2_pb2.NetDef(op=operators)
+
+
+class Program(NamedTuple):
+    """The last operator is the one whose memory runs out; `keeps`: blobs that it writes whole."""
+
+    operators: list
+    keeps: tuple = ()
+    int8: tuple = ()
+
+    def __repr__(self):
+        return self.operators[-1].type
+
+
+MUTEX = make("CreateMutex", [], ["mutex"])
+FLAG = make("CreateAtomicBool", [], ["flag"])
+COUNTER = make("CreateCounter", [], ["counter"], init_count=2)
+QUEUE = make("CreateBlobsQueue", [], ["queue"], capacity=2)
+FULL = [QUEUE, make("EnqueueBlobs", ["queue", "x"], ["x"])]
+SCOPE = make("CreateScope", [], ["scope"])
+SAVE = make("Save", ["x", "n"], [], **FILE)
+READER = make("CreateDB", [], ["reader"], db="data", db_type="minidb")
+DOUBLE = make("Scale", ["x"], ["y"], scale=2.0)
+
+STEP = {
+    "step_net": text_format.MessageToString(net(make("Sum", ["h_prev", "x_t"], ["h"]))),
+    "backward_step_net": net(
+        make("Copy", ["h_grad"], ["h_prev_grad"]), make("Copy", ["h_grad"], ["x_t_grad"])
+    ),
+    "recurrent_states": ["states"],
+    "initial_recurrent_state_ids": [1],
+    "link_internal": ["h_prev", "h", "x_t"],
+    "link_external": ["states", "states", "steps_x"],
+    "link_offset": [0, 1, 0],
+    "backward_link_internal": ["h_grad", "h_prev_grad", "x_t_grad"],
+    "backward_link_external": ["states_grad", "states_grad", "steps_x_grad"],
+    "backward_link_offset": [1, 0, 0],
+    "alias_src": ["states"],
+    "alias_dst": ["all"],
+    "alias_offset": [1],
+    "outputs_with_grads": [0],
+}
+RECURRENT = make("RecurrentNetwork", ["steps_x", "h0"], ["all", "kept"], **STEP)
+
+PROGRAMS = [
+    Program([make("Accumulate", ["x"], ["y"])], ("y",)),
+    Program(
+        [make("AccumulateHistogram", ["x"], ["y", "z"], lower_bound=0.0, upper_bound=9.0,
+              num_buckets=4)],
+        ("y", "z"),
+    ),
+    *(Program([make(type, ["yes", "x"], ["y"], then_net=net(DOUBLE))]) for type in
+      ("If", "AsyncIf")),
+    Program([make("While", ["yes", "x"], ["y"],
+                  loop_net=net(DOUBLE, make("Copy", ["no"], ["yes"])))]),
+    Program([SCOPE]),
+    Program([SCOPE, make("HasScope", ["scope"], ["y"])], ("y",)),
+    Program([SCOPE, make("Do", ["x", "scope"], ["y", "scope"], inner_blobs=["a", "b"],
+                         outer_blobs_idx=[0, 1], net=net(make("Scale", ["a"], ["b"], scale=2.0)))]),
+    Program([MUTEX]),
+    Program([MUTEX, make("AtomicIter", ["mutex", "n"], ["n"])]),
+    Program([MUTEX, make("AtomicFetchAdd", ["mutex", "n32", "one32"], ["n32", "y"])], ("y",)),
+    Program([MUTEX, make("AtomicFetchAdd64", ["mutex", "n", "one"], ["n", "y"])], ("y",)),
+    Program([FLAG]),
+    Program([FLAG, make("ConditionalSetAtomicBool", ["flag", "yes"])]),
+    Program([FLAG, make("CheckAtomicBool", ["flag"], ["y"])], ("y",)),
+    Program([COUNTER]),
+    *(Program([COUNTER, make(type, ["counter"], ["y"])], ("y",)) for type in
+      ("ResetCounter", "CountUp", "CountDown", "CheckCounterDone", "RetrieveCount")),
+    Program([QUEUE]),
+    Program([QUEUE, make("EnqueueBlobs", ["queue", "x"], ["x"])]),
+    Program([QUEUE, make("SafeEnqueueBlobs", ["queue", "x"], ["x", "y"])]),
+    Program([*FULL, make("DequeueBlobs", ["queue"], ["y"])], ("y",)),
+    Program([*FULL, make("SafeDequeueBlobs", ["queue"], ["y", "z"], num_records=1)], ("y",)),
+    Program([*FULL, make("WeightedSampleDequeueBlobs", ["queue"], ["y", "z"], weights=[1.0])],
+            ("y",)),
+    Program([*FULL, make("CloseBlobsQueue", ["queue"])]),
+    *(Program([make(type, [], ["index"], max_elements=9)]) for type in
+      ("IntIndexCreate", "LongIndexCreate", "StringIndexCreate")),
+    *(Program([make("LongIndexCreate", [], ["index"], max_elements=9),
+               make("IndexLoad", ["index", "n"], ["index"]), operator], keeps)
+      for operator, keeps in (
+          (make("IndexLoad", ["index", "n"], ["index"]), ()),
+          (make("IndexGet", ["index", "n"], ["y"]), ("y",)),
+          (make("IndexStore", ["index"], ["y"]), ("y",)),
+          (make("IndexSize", ["index"], ["y"]), ("y",)),
+          (make("IndexFreeze", ["index"], ["index"]), ()),
+      )),
+    *(Program([make(type, [f"in{i}" for i in range(len(inputs))], ["y"], **args)], ("y",),
+              tuple(inputs)) for type, inputs, args, _ in RECORDED),
+    Program([make("Int8Dequantize", ["in0"], ["y"])], ("y",), (PICTURE,)),
+    Program([make("Int8ResizeNearest", ["in0"], ["y"], width_scale=2.0, height_scale=1.5,
+                  **TENTH)], ("y",), (PICTURE,)),
+    Program([SAVE]),
+    *(Program([make(type, ["one", "x"], [], every=1, db="file%d", db_type="minidb")])
+      for type in ("Checkpoint", "Snapshot")),
+    Program([SAVE, make("Load", [], ["y", "z"], source_blob_names=["x", "n"], **FILE)],
+            ("y", "z")),
+    Program([make("DBExists", [], ["y"], db_name="data", db_type="minidb")], ("y",)),
+    Program([READER]),
+    Program([READER, make("TensorProtosDBInput", ["reader"], ["y"], batch_size=2)], ("y",)),
+    Program([make("Print", ["x"], [])]),
+    Program([make("Summarize", ["x"], ["y"])], ("y",)),
+    Program([make("Free", ["x"], ["x"])]),
+    Program([make("GetAllBlobNames", [], ["y"])], ("y",)),
+    Program([RECURRENT]),
+    Program([RECURRENT, make("RecurrentNetworkBlobFetcher", ["kept"], ["y"], prefix="step")]),
+    Program([RECURRENT, make("RecurrentNetworkGradient",
+                             ["steps_x", "steps_x", "h0", "all", "kept"],
+                             ["steps_x_grad", "h0_grad"], **STEP)]),
+    Program([make("rnn_internal_apply_link", ["t", "steps_x"], ["y", "steps_x"])], ("y",)),
+    Program([make("Slice", ["steps_x"], ["step"], starts=[0, 0, 0], ends=[1, -1, -1]),
+             make("rnn_internal_accumulate_gradient_input", ["t", "step", "steps_x"],
+                  ["steps_x"])]),
+]  # fmt: skip
+
+
+def test_there_is_a_program_for_each_operator_without_a_case():
+    tried = {case.type for case in CASES} | {program.operators[-1].type for program in PROGRAMS}
+    assert tried | {"Fail"} >= {name for name, it in ops.all().items() if it.native}
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=repr)
+def test_every_allocation_may_fail(program, tmp_path, monkeypatch):
+    """An error, then the same again with enough memory; in the end nothing is left."""
+    monkeypatch.chdir(tmp_path)
+    *before, last = [operator.SerializeToString() for operator in program.operators]
+    item = caffe2_pb2.TensorProtos()
+    item.protos.add(data_type=1, dims=[2], float_data=[1, 2])
+    record = item.SerializeToString()
+    (tmp_path / "data").write_bytes(struct.pack("<ii", 1, len(record)) + b"k" + record)
+    engine = _native.Engine(threads=2, print=lambda text: None)
+    failures = 0
+    while True:
+        space = new_workspace(engine)
+        for name, array in FED.items():
+            space.feed(name, array)
+        for i, blob in enumerate(program.int8):
+            if isinstance(blob, np.ndarray):
+                space.feed(f"in{i}", blob)
+            else:
+                space.feed_int8(f"in{i}", *blob)
+        for operator in before:
+            space.run_operator(operator)
+        files = set(tmp_path.iterdir())
+        engine.fail_at_allocation(failures + 1)
+        try:
+            space.run_operator(last)
+        except _native.EngineError as error:
+            assert error.code == "out of memory"
+        else:
+            break
+        finally:
+            engine.fail_at_allocation(0)
+        failures += 1
+        assert failures < 100
+        assert set(tmp_path.iterdir()) == files
+        for name in program.keeps:
+            np.testing.assert_array_equal(space.fetch(name), SENTINEL)
+        space.run_operator(last)
+        space.reset()
+        assert engine.memory_used == 0
+        for made in set(tmp_path.iterdir()) - files:
+            made.unlink()
+    space.reset()
+    assert engine.memory_used == 0
