@@ -72,6 +72,8 @@ class TensorProtosDBInput:
     data: made by CreateDB.  After the last record comes the first.
     output: as many as a record has tensors.  With batch_size = n > 0, n records one after the other
     along a new first dimension; with 0 the tensors of one record.  Bytes become uint8.
+    One batch is read ahead, and lost with the operator, as in the original: a net that is made once
+    and run often gives all records, one that is made for each run every second batch.
     An error for records of several shapes or types in one batch.
     """
 

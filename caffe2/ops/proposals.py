@@ -74,10 +74,9 @@ class _GenerateProposals:
         rois, probs = [np.empty((0, size + 1), F4)], [np.empty(0, F4)]
         places = _all_anchors(anchors, scores.shape[2:], op.args)
         for picture, info in enumerate(im_info):
-            # Equal scores in the order of place, then anchor.
             deltas = bbox_deltas[picture].reshape(count, size, -1)
-            deltas = deltas.transpose(2, 0, 1).reshape(-1, size)
-            own = scores[picture].reshape(count, -1).T.reshape(-1)
+            deltas = deltas.transpose(0, 2, 1).reshape(-1, size)
+            own = scores[picture].reshape(-1)
             boxes, values = _proposals(own, deltas, info, places, op.args)
             rois.append(np.insert(boxes, 0, F4(picture), axis=1))
             probs.append(values)
@@ -85,14 +84,14 @@ class _GenerateProposals:
 
 
 def _all_anchors(anchors: Array, places: tuple[int, ...], args: SimpleNamespace) -> Array:
-    """(H * W * A, 4 or 5)."""
+    """(A * H * W, 4 or 5)."""
     step = F4(1) / F4(args.spatial_scale)
     height, width = places
     y, x = np.meshgrid(np.arange(height, dtype=F4) * step, np.arange(width, dtype=F4) * step,
                        indexing="ij")  # fmt: skip
     size = anchors.shape[1]
     shifts = [x, y, x, y] if size == 4 else [x, y] + [np.zeros_like(x)] * 3
-    moved = np.stack(shifts, axis=-1).reshape(-1, 1, size).astype(F4) + anchors
+    moved = np.stack(shifts, axis=-1).reshape(1, -1, size).astype(F4) + anchors[:, None]
     return moved.reshape(-1, size)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from caffe2.ops.arguments import OperatorError
 from caffe2.ops.datatypes import FLOAT, FLOAT16, INT32, INTS, UINT8
 from caffe2.ops.declaration import NO_GRADIENT, Array, Spec, operator
-from caffe2.ops.shapes import require_dimensions, require_rank
+from caffe2.ops.shapes import require_dimensions, require_rank, require_same_shape
 
 _BYTE, _HALF, _FLOAT = np.dtype(np.uint8), np.dtype(np.float16), np.dtype(np.float32)
 
@@ -222,18 +222,17 @@ def _reduce(reducer: str, rows: Array, weights: Array | None, lengths: Array) ->
     return result.astype(_FLOAT)
 
 
-def _check_lookup(DATA: Spec, weights: Spec | None, INDICES: Spec, LENGTHS: Spec) -> None:
+def _check_lookup(DATA: Spec, INDICES: Spec, LENGTHS: Spec) -> None:
     require_rank("DATA", DATA, 2)
     require_rank("INDICES", INDICES, 1)
     require_rank("LENGTHS", LENGTHS, 1)
-    if weights is not None and weights.shape != INDICES.shape:
-        raise OperatorError("WEIGHTS", f"has shape {weights.shape}; INDICES has {INDICES.shape}")
 
 
 def _declare_fused_lookup(name: str, reducer: str, form: _Format) -> None:
     class Weighted:
         def shape(DATA: Spec, WEIGHTS: Spec, INDICES: Spec, LENGTHS: Spec) -> Spec:
-            _check_lookup(DATA, WEIGHTS, INDICES, LENGTHS)
+            _check_lookup(DATA, INDICES, LENGTHS)
+            require_same_shape("WEIGHTS", WEIGHTS, "INDICES", INDICES)
             return Spec((*LENGTHS.shape, _columns("DATA", DATA, form)), _FLOAT)
 
         def reference(DATA: Array, WEIGHTS: Array, INDICES: Array, LENGTHS: Array) -> Array:
@@ -242,7 +241,7 @@ def _declare_fused_lookup(name: str, reducer: str, form: _Format) -> None:
 
     class Plain:
         def shape(DATA: Spec, INDICES: Spec, LENGTHS: Spec) -> Spec:
-            _check_lookup(DATA, None, INDICES, LENGTHS)
+            _check_lookup(DATA, INDICES, LENGTHS)
             return Spec((*LENGTHS.shape, _columns("DATA", DATA, form)), _FLOAT)
 
         def reference(DATA: Array, INDICES: Array, LENGTHS: Array) -> Array:
@@ -257,7 +256,12 @@ def _declare_lookup(name: str, reducer: str) -> None:
     """The same for tables with scale and bias apart."""
 
     def check(DATA: Spec, weights: Spec | None, INDICES: Spec, LENGTHS: Spec, ends: Spec) -> Spec:
-        _check_lookup(DATA, weights, INDICES, LENGTHS)
+        _check_lookup(DATA, INDICES, LENGTHS)
+        if weights is not None:
+            require_rank("WEIGHTS", weights, 1)
+            if weights.shape[0] < INDICES.shape[0]:
+                problem = f"has {weights.shape[0]} elements; {INDICES.shape[0]} are needed"
+                raise OperatorError("WEIGHTS", problem)
         if ends.shape != (DATA.shape[0], 2):
             problem = f"has shape {ends.shape}; ({DATA.shape[0]}, 2) is needed"
             raise OperatorError("scale_bias", problem)
@@ -277,7 +281,8 @@ def _declare_lookup(name: str, reducer: str) -> None:
         def reference(
             DATA: Array, WEIGHTS: Array, INDICES: Array, LENGTHS: Array, scale_bias: Array
         ) -> Array:
-            return _reduce(reducer, find(DATA, INDICES, scale_bias), WEIGHTS, LENGTHS)
+            weights = WEIGHTS[: len(INDICES)]
+            return _reduce(reducer, find(DATA, INDICES, scale_bias), weights, LENGTHS)
 
     class Plain:
         def shape(DATA: Spec, INDICES: Spec, LENGTHS: Spec, scale_bias: Spec) -> Spec:
@@ -293,7 +298,8 @@ def _declare_lookup(name: str, reducer: str) -> None:
 
 def _finish(name: str, body: type, reducer: str, about: str, weighted: bool, ends: str) -> None:
     what = "mean" if reducer.endswith("Mean") else "sum"
-    weights = "\n    WEIGHTS: float, one for each number." * weighted
+    further = "; further ones are not used" * bool(ends)
+    weights = f"\n    WEIGHTS: float, one for each number{further}." * weighted
     body.gradient = NO_GRADIENT  # type: ignore[attr-defined]
     body.__doc__ = f"""output[k] = the {what} of the rows of segment k{", weighted" * weighted}.
 

@@ -61,6 +61,7 @@ def optimize(
         if wrong and not before:
             raise AssertionError(f"pass {name} made a wrong net: {wrong[0]}")
     read = {name for op in model.op for name in (*op.input, *op.control_input)}
+    read |= model.nested
     kept = [name for name in model.net.external_input if name in read or name not in params]
     del model.net.external_input[:]
     model.net.external_input.extend(dict.fromkeys(kept))

@@ -47,7 +47,7 @@ def _bypass(model: InferenceModel, index: int) -> bool:
         model.op[writer].output[0] = target
         return True
     readers = model.readers(index, target)
-    if len(model.op) in readers or any(model.runs_nets(i) for i in range(len(model.op))):
+    if len(model.op) in readers or source in model.nested:
         return False
     last = max(readers, default=index)
     written = any(source in other.output for other in model.op[index + 1 : last + 1])
@@ -68,8 +68,6 @@ def drop_dead_code(model: InferenceModel) -> list[str]:
         op = model.op[index]
         if op.type not in ops.all() or ops.find(op.type).kind not in ("pure", "random"):
             continue
-        if any(model.runs_nets(i) for i in range(len(model.op))):
-            break
         if op.output and not any(model.readers(index, name) for name in op.output):
             notes.append(f"{op.type} '{op.output[0]}' taken out: nothing reads it")
             del model.op[index]

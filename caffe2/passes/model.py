@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy.typing as npt
 
 from caffe2 import ops
-from caffe2.graph.nesting import nets_of
+from caffe2.graph.nesting import every_operator, nets_of
 from caffe2.ops.declaration import OpView
 from caffe2.proto import caffe2_pb2
 
@@ -21,6 +21,7 @@ class InferenceModel:
     net      a copy of the NetDef, which passes change
     params   values of blobs by name; those that the net writes are not constant
     outputs  the blobs that are wanted of it
+    nested   the blobs that nets inside its operators read or write, which passes leave alone
 
     Blobs may be written several times; "the value" of operator i is what it writes, until the blob
     is written again.
@@ -36,6 +37,13 @@ class InferenceModel:
         self.net.CopyFrom(net)
         self.params = params
         self.outputs = list(net.external_output if outputs is None else outputs)
+        self.nested = {
+            name
+            for op in net.op
+            for _, inner in nets_of(op)
+            for _, place in every_operator(inner)
+            for name in (*place.input, *place.output)
+        }
 
     @property
     def op(self) -> Any:
@@ -48,7 +56,9 @@ class InferenceModel:
 
     def constant(self, name: str) -> Array | None:
         """The value of a blob that no operator writes; None when there is none."""
-        if name not in self.params or any(name in op.output for op in self.op):
+        if name not in self.params or name in self.nested:
+            return None
+        if any(name in op.output for op in self.op):
             return None
         return self.params[name]
 
@@ -71,8 +81,9 @@ class InferenceModel:
         return None
 
     def readers(self, index: int, name: str) -> list[int]:
-        """The operators that read the value of `index`; the net's length stands for the caller."""
-        found = []
+        """The operators that read the value of `index`; the net's length stands for the caller,
+        and for operators in nested nets."""
+        found = [len(self.op)] if name in self.nested else []
         for i in range(index + 1, len(self.op)):
             if name in self.op[i].input or name in self.op[i].control_input:
                 found.append(i)
@@ -82,14 +93,10 @@ class InferenceModel:
 
     def mentions(self, name: str, first: int, last: int) -> bool:
         """Whether an operator in [first, last) reads or writes a blob."""
-        return any(
+        return name in self.nested or any(
             name in op.input or name in op.output or name in op.control_input
             for op in self.op[first:last]
         )
-
-    def runs_nets(self, index: int) -> bool:
-        """Whether an operator holds nets, which may use any blob."""
-        return any(True for _ in nets_of(self.op[index]))
 
     def writes_into(self, index: int, last: int, renamed: str) -> bool:
         """Whether output 0 of `index` may be called as that of `last`, the only reader of it."""
@@ -100,5 +107,4 @@ class InferenceModel:
             and (op.output[0] == renamed or not self.mentions(renamed, index + 1, last))
             and renamed not in op.output[1:]
             and (renamed not in op.input or op.output[0] == renamed)
-            and not any(self.runs_nets(i) for i in range(index, last + 1))
         )

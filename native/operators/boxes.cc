@@ -123,12 +123,37 @@ float overlap(const BoundingBox& a, const BoundingBox& b, const BoxRules& rules)
   return common / (area(a) + area(b) - common);
 }
 
-std::vector<int> descending(const std::vector<float>& scores) {
-  std::vector<int> order(scores.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+namespace {
+
+struct Better {
+  const std::vector<float>& scores;
+  bool operator()(int a, int b) const {
     return scores[a] > scores[b] || (std::isnan(scores[b]) && !std::isnan(scores[a]));
-  });
+  }
+};
+
+std::vector<int> numbers(size_t n) {
+  std::vector<int> order(n);
+  std::iota(order.begin(), order.end(), 0);
+  return order;
+}
+
+}  // namespace
+
+std::vector<int> descending(const std::vector<float>& scores) {
+  std::vector<int> order = numbers(scores.size());
+  std::stable_sort(order.begin(), order.end(), Better{scores});
+  return order;
+}
+
+std::vector<int> best(const std::vector<float>& scores, int64_t most) {
+  std::vector<int> order = numbers(scores.size());
+  if (most > 0 && most < static_cast<int64_t>(order.size())) {
+    std::partial_sort(order.begin(), order.begin() + most, order.end(), Better{scores});
+    order.resize(most);
+  } else {
+    std::sort(order.begin(), order.end(), Better{scores});
+  }
   return order;
 }
 
@@ -301,6 +326,7 @@ class BoxWithNMSLimitOperator : public Operator {
   // The detections of one picture by class and score.
   std::vector<Detection> detect(int64_t start, int64_t count) const {
     const auto classes = static_cast<int>(input(0).dim(1));
+    const auto most = static_cast<size_t>(std::max<int64_t>(most_, 0));
     std::vector<Detection> found;
     for (int number = 1; number < classes; number++) {
       const int64_t column = number - skipped_;
@@ -316,19 +342,19 @@ class BoxWithNMSLimitOperator : public Operator {
         scores.push_back(*score);
         own.push_back(static_cast<int>(r));
       }
-      const std::vector<int> kept =
-          soft_ ? suppress_softly(boxes, scores)
-                : suppress(boxes, descending(scores), threshold_, 0, rules_);
+      const std::vector<int> kept = soft_ ? suppress_softly(boxes, scores)
+                                          : suppress(boxes, best(scores), threshold_, most, rules_);
       for (const int i : kept) found.push_back({scores[i], boxes[i], number, own[i]});
     }
-    if (most_ <= 0 || static_cast<int64_t>(found.size()) <= most_) return found;
+    if (most == 0 || found.size() <= most) return found;
     std::vector<float> scores;
     for (const Detection& each : found) scores.push_back(each.score);
-    std::vector<int> best = descending(scores);
-    best.resize(static_cast<size_t>(most_));
-    std::sort(best.begin(), best.end());
+    std::vector<int> order = best(scores);
+    order.resize(most);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int a, int b) { return found[a].number < found[b].number; });
     std::vector<Detection> left;
-    for (const int i : best) left.push_back(found[i]);
+    for (const int i : order) left.push_back(found[i]);
     return left;
   }
 

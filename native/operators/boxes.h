@@ -50,6 +50,9 @@ float overlap(const BoundingBox& a, const BoundingBox& b, const BoxRules& rules)
 
 // [0, n) from the largest score to the smallest, NaN last; equal ones in their order.
 std::vector<int> descending(const std::vector<float>& scores);
+// The best `most` of them, all for 0, in this order.  Saturated nets have many equal scores: their
+// order is what sort and partial_sort of the standard library make of it, as in the original.
+std::vector<int> best(const std::vector<float>& scores, int64_t most = 0);
 // Of `order`, those that overlap no better one by more than `threshold`; at most `most`, all for 0.
 std::vector<int> suppress(const std::vector<BoundingBox>& boxes, const std::vector<int>& order,
                           float threshold, size_t most, const BoxRules& rules);

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <deque>
+#include <exception>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "core/near_names.h"
@@ -63,11 +65,9 @@ class TensorProtosDBInputOperator : public Operator {
  protected:
   void run() override {
     const auto reader = input_object<DatabaseReader>(0);
-    std::deque<Item> items;
-    for (int n = 0; n < std::max(batch_, 1); n++) {
-      context().cancellation.poll();
-      read(*reader, items.emplace_back(), items.front());
-    }
+    if (ahead_ == nullptr || ahead_->reader != reader) ahead_ = read_batch(reader);
+    if (ahead_->problem != nullptr) std::rethrow_exception(std::exchange(ahead_, {})->problem);
+    const std::deque<Item>& items = ahead_->items;
     std::vector<char*> places;
     for (int i = 0; i < outputs(); i++) {
       const TensorItem& first = items.front().tensors[i];
@@ -83,6 +83,7 @@ class TensorProtosDBInputOperator : public Operator {
         places[i] += static_cast<size_t>(tensor.shape().size()) * type_size(tensor.type());
       }
     }
+    ahead_ = read_batch(reader);
   }
 
  private:
@@ -91,6 +92,26 @@ class TensorProtosDBInputOperator : public Operator {
     TensorProtos protos;
     std::vector<TensorItem> tensors;
   };
+
+  struct Batch {
+    std::shared_ptr<DatabaseReader> reader;
+    std::deque<Item> items;
+    std::exception_ptr problem;  // why it could not be read
+  };
+
+  std::unique_ptr<Batch> read_batch(const std::shared_ptr<DatabaseReader>& reader) {
+    auto batch = std::make_unique<Batch>(Batch{reader, {}, nullptr});
+    try {
+      for (int n = 0; n < std::max(batch_, 1); n++) {
+        context().cancellation.poll();
+        read(*reader, batch->items.emplace_back(), batch->items.front());
+      }
+    } catch (const Error& error) {
+      if (error.code() == Code::kCancelled) throw;
+      batch->problem = std::current_exception();
+    }
+    return batch;
+  }
 
   void read(DatabaseReader& reader, Item& item, const Item& first) {
     item.record = reader.read();
@@ -116,6 +137,8 @@ class TensorProtosDBInputOperator : public Operator {
   }
 
   const int batch_;
+  // One batch is read ahead, as in the original, which loses it with the operator.
+  std::unique_ptr<Batch> ahead_;
 };
 
 }  // namespace

@@ -20,6 +20,17 @@ inline uint8_t quantum(float value, int32_t zero_point, int32_t low = 0) {
   return static_cast<uint8_t>(std::min(place, 255.f));
 }
 
+// value / 2^shift, rounded to the nearest, halves away from zero.
+inline int64_t shift_right(int64_t value, int shift) {
+  if (shift <= 0) return value;
+  const int64_t mask = (int64_t{1} << shift) - 1, rest = (value & mask) - (value < 0 ? 1 : 0);
+  return (value >> shift) + (rest > mask >> 1 ? 1 : 0);
+}
+
+inline uint8_t saturate(int64_t value, int32_t low = 0) {
+  return static_cast<uint8_t>(std::clamp<int64_t>(value, low, 255));
+}
+
 class Int8Operator : public Operator {
  public:
   explicit Int8Operator(const OperatorContext& context)

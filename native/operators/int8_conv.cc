@@ -11,13 +11,29 @@ namespace {
 // Sums of products of numbers of 9 bits stay below 2^31.
 constexpr int64_t kLongest = INT32_MAX / (255 * 255) - 1;
 
-// What becomes of a sum of products.
-struct Requantization {
-  float factor;
-  int32_t zero_point, low;
-  uint8_t operator()(int32_t sum) const {
-    return quantum(static_cast<float>(sum) * factor, zero_point, low);
+// What becomes of a sum of products: it is multiplied in fixed point (Jacob et al., 2018, 2.2),
+// rounded at 31 bits and again at the place of the result, as nets were made for.
+class Requantization {
+ public:
+  Requantization(float factor, int32_t zero_point, int32_t low)
+      : zero_point_(zero_point), low_(low) {
+    int exponent = 0;
+    const float fraction = std::frexp(std::min(factor, kLargest), &exponent);
+    multiplier_ = std::llround(std::ldexp(fraction, 31));
+    low_bits_ = 31 - std::max(exponent, 0);
+    shift_ = std::clamp(-exponent, 0, 62);
   }
+  uint8_t operator()(int32_t sum) const {
+    const int64_t half = int64_t{1} << (low_bits_ - 1);
+    const int64_t product = (sum * multiplier_ + half) >> low_bits_;
+    return saturate(shift_right(product, shift_) + zero_point_, low_);
+  }
+
+ private:
+  static constexpr float kLargest = 1 << 29;  // all but 0 becomes 0 or 255
+  int64_t multiplier_;
+  int low_bits_, shift_;
+  int32_t zero_point_, low_;
 };
 
 int32_t dot(const int16_t* a, const int16_t* b, int64_t n) {
@@ -63,7 +79,7 @@ class Int8LayerOperator : public Int8Operator {
     return b->values.data<int32_t>();
   }
   Requantization requantization(const Int8Tensor& x, const Int8Tensor& w) const {
-    return {x.scale * w.scale / scale_, zero_, relu_ ? zero_ : 0};
+    return Requantization(x.scale * w.scale / scale_, zero_, relu_ ? zero_ : 0);
   }
   void require_depth(int64_t depth) const {
     CAFFE2_ENFORCE(depth <= kLongest, "each output is a sum of ", depth, " products; at most ",
@@ -257,15 +273,21 @@ class Int8AveragePoolOperator : public Int8PoolOperator {
       : Int8PoolOperator(context, relu) {}
 
  protected:
+  static constexpr float kLargest = 1 << 24;  // all but 0 becomes 0 or 255
+
   bool keeps() const override { return false; }
   void pool(const Window& w, const Int8Tensor& x, const uint8_t* image, int64_t place,
             uint8_t* y) const override {
     const Shape& in = x.values.shape();
-    const float factor = x.scale / scale_ / static_cast<float>(w.kernel[0] * w.kernel[1]);
+    const float mean = x.scale / scale_ / static_cast<float>(w.kernel[0] * w.kernel[1]);
+    int exponent = 0;
+    const float fraction = std::frexp(std::min(mean, kLargest), &exponent);
+    const auto multiplier = static_cast<int64_t>(std::ldexp(fraction, 24));
+    const int shift = std::clamp(24 - exponent, 0, 62);
     for (int64_t c = 0; c < in[3]; c++) {
-      int32_t sum = 0;
+      int64_t sum = 0;
       each(w, in, place, [&](int64_t i) { sum += image[i + c] - x.zero_point; });
-      y[c] = quantum(static_cast<float>(sum) * factor, zero_, relu_ ? zero_ : 0);
+      y[c] = saturate(shift_right(sum * multiplier, shift) + zero_, relu_ ? zero_ : 0);
     }
   }
 };

@@ -61,25 +61,37 @@ class Int8SumOperator : public Int8Operator {
     const auto first = quantized(0);
     const int64_t n = first->values.size();
     std::vector<const uint8_t*> in;
-    std::vector<float> scales, zeros;
+    std::vector<float> ratios;
     for (int i = 0; i < inputs(); i++) {
       const auto x = quantized(i);
       require_same_shape(describe_input(i), x->values, describe_input(0), first->values);
       in.push_back(x->values.template data<uint8_t>());
-      scales.push_back(x->scale / scale_);
-      zeros.push_back(static_cast<float>(x->zero_point));
+      ratios.push_back(std::min(x->scale / scale_, kLargest));
+    }
+    // The ratios in fixed point, the largest with 22 bits, as nets were made for.
+    int exponent = 0;
+    std::frexp(*std::max_element(ratios.begin(), ratios.end()), &exponent);
+    const int shift = std::clamp(22 - exponent, 0, 62);
+    std::vector<int64_t> multipliers;
+    int64_t offset = 0;
+    for (int i = 0; i < inputs(); i++) {
+      multipliers.push_back(std::llrint(std::ldexp(ratios[i], shift)));
+      offset -= multipliers.back() * quantized(i)->zero_point;
     }
     Tensor y = bytes(first->values.shape());
     auto* out = y.mutable_data<uint8_t>();
     for_ranges(parallel(), n, kElementsPerRange, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; i++) {
-        float sum = 0;
-        for (size_t k = 0; k < in.size(); k++) sum += (in[k][i] - zeros[k]) * scales[k];
-        out[i] = quantum(sum, zero_, relu ? zero_ : 0);
+        int64_t sum = offset;
+        for (size_t k = 0; k < in.size(); k++) sum += in[k][i] * multipliers[k];
+        out[i] = saturate(shift_right(sum, shift) + zero_, relu ? zero_ : 0);
       }
     });
     give(std::move(y));
   }
+
+ private:
+  static constexpr float kLargest = 1 << 30;  // all but 0 becomes 0 or 255
 };
 
 // y = f(x) by a table of all 256 values.

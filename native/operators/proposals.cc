@@ -64,19 +64,14 @@ class GenerateProposalsOperator : public Operator {
     const float* score = input(0).data<float>() + p * count * places;
     const float* delta = input(1).data<float>() + p * count * size * places;
     const float* info = input(2).data<float>() + p * 3;
-    // Equal scores in the order of place, then anchor.
-    std::vector<float> scores(count * places);
-    for (int64_t i = 0; i < places; i++) {
-      for (int64_t a = 0; a < count; a++) scores[i * count + a] = score[a * places + i];
-    }
-    std::vector<int> order = descending(scores);
-    if (before_ > 0 && before_ < static_cast<int64_t>(order.size())) order.resize(before_);
+    const std::vector<float> scores(score, score + count * places);
+    const std::vector<int> order = best(scores, before_);
     const float ones[] = {1, 1, 1, 1};
     const float high = std::trunc(info[0]), wide = std::trunc(info[1]), least = least_ * info[2];
     Found found;
     std::vector<int> large;
     for (const int chosen : order) {
-      const int64_t place = chosen / count, a = chosen % count;
+      const int64_t place = chosen % places, a = chosen / places;
       BoundingBox box = load_box(input(3).data<float>() + a * size, rules.size);
       const float x = static_cast<float>(place % width) * step_;
       const float y = static_cast<float>(place / width) * step_;
@@ -159,9 +154,9 @@ class CollectOperator : public Operator {
     }
     std::vector<int> order = descending(scores);
     if (static_cast<int64_t>(order.size()) > most_) order.resize(most_);
-    std::vector<const float*> best;
-    for (const int i : order) best.push_back(rows[i]);
-    return best;
+    std::vector<const float*> chosen;
+    for (const int i : order) chosen.push_back(rows[i]);
+    return chosen;
   }
 
  private:

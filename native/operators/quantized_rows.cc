@@ -237,9 +237,13 @@ class LookupOperator
     this->find_segments(SegmentKind::kLengths, 2 + weighted, count);
     const float* weights = nullptr;
     if constexpr (weighted) {
-      CAFFE2_ENFORCE(this->input(1).shape() == Shape{count}, this->describe_input(1), " has shape ",
-                     this->input(1).shape().text(), "; (", count, ",) is needed");
-      weights = this->input(1).template data<float>();
+      const Tensor& given = this->input(1);
+      // With scale_bias apart further weights are not used, as old nets have them.
+      const bool fits =
+          given.rank() == 1 && (kApart ? given.size() >= count : given.size() == count);
+      CAFFE2_ENFORCE(fits, this->describe_input(1), " has shape ", given.shape().text(), "; (",
+                     count, ",) is needed");
+      weights = given.template data<float>();
     }
     const int64_t segments = this->segments();
     Tensor& y = this->output(0, {segments, columns}, DataType::kFloat);

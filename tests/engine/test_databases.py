@@ -58,7 +58,14 @@ def open_reader(path, **args):
 
 
 def read(outputs=("a", "b"), **args):
-    run("TensorProtosDBInput", ["db"], list(outputs), **args)
+    """Runs a net that is made at the first call and gives the next batch at each."""
+    net = core.Net("read")
+    net.Proto().op.append(core.CreateOperator("TensorProtosDBInput", ["db"], outputs, **args))
+    net.Proto().external_input.append("db")
+    net.Proto().name = f"read_{'_'.join(outputs)}_{args}"
+    if net.Proto().name not in workspace.Nets():
+        workspace.CreateNet(net)
+    workspace.RunNet(net.Proto().name)
     return [workspace.FetchBlob(name) for name in outputs]
 
 
@@ -81,7 +88,7 @@ def test_without_a_batch_there_is_no_dimension_for_it(tmp_path):
     five(tmp_path)
     values, label = read()
     assert values.shape == (2,) and label.shape == () and label == 0
-    assert read(batch_size=1)[1].tolist() == [1]
+    assert read(batch_size=1)[1].tolist() == [2]  # after the one that is read ahead
 
 
 def test_shards_take_turns(tmp_path):
@@ -97,7 +104,22 @@ def test_shards_take_turns(tmp_path):
 def test_a_reader_is_shared_by_those_who_read(tmp_path):
     five(tmp_path)
     assert read(("a", "b"))[1] == 0
-    assert read(("c", "d"))[1] == 1
+    assert read(("c", "d"))[1] == 2
+    assert read(("a", "b"))[1] == 1
+
+
+def test_what_is_read_ahead_is_lost_with_the_operator(tmp_path):
+    five(tmp_path)
+    for wanted in (0, 2, 4):
+        run("TensorProtosDBInput", ["db"], ["a", "b"])
+        assert workspace.FetchBlob("b") == wanted
+
+
+def test_another_reader_begins_anew(tmp_path):
+    five(tmp_path)
+    assert read()[1] == 0
+    five(tmp_path)
+    assert read()[1] == 0
 
 
 def test_elements_of_all_types(tmp_path):

@@ -4,28 +4,13 @@ import numpy as np
 import pytest
 import zoo
 
+from caffe2.proto import caffe2_pb2
+
 NAMES = zoo.names()
 
 
-_GLOW = "glow_small_nets/rowwise_quantized_sparse_lengths"
-# Nets that do not agree yet, and what is known of it.
-OPEN = {
-    "detectron_faster_rcnn_R50_C4": "the number of boxes is another one",
-    "mask_rcnn_2go_fp32": "weights of a branch that does not run are not there",
-    "mobilenet_v2_int8": "the softmax of logits that are one quantum apart",
-    "pinn_eval_minidb": "the original's second batch is not the records that follow the first",
-    f"{_GLOW}_weighted_sum_predict_net": "more weights than indices are refused",
-}
-
-
-def cases():
-    for name in NAMES or ["none"]:
-        known = pytest.mark.xfail(strict=True, reason=OPEN.get(name, ""))
-        yield pytest.param(name, marks=[known] if name in OPEN else [])
-
-
 @pytest.mark.skipif(not NAMES, reason=f"no saved nets in {zoo.FOLDER}")
-@pytest.mark.parametrize("name", list(cases()))
+@pytest.mark.parametrize("name", NAMES or ["none"])
 def test_a_net_gives_its_recorded_answers(name):
     errors = zoo.errors(zoo.run(name))
     assert {key: value for key, value in errors.items() if not value <= 1} == {}
@@ -47,6 +32,24 @@ def test_errors_are_measured_by_the_range(found, error):
     expected = np.float32([0, 10])
     answer = zoo.Answer({"y": found} if found is not None else {}, {"y": expected}, 1, 0.0)
     assert zoo.errors(answer)["y"] == pytest.approx(error, rel=0.01)
+
+
+def test_detections_of_one_score_may_stand_for_each_other():
+    op = caffe2_pb2.OperatorDef(type="BoxWithNMSLimit", output=["s", "b", "c"])
+    op.arg.add(name="nms", f=0.5)
+    net = caffe2_pb2.NetDef(op=[op])
+    boxes = np.float32([[0, 0, 9, 9], [50, 0, 59, 9], [80, 0, 89, 9]])
+    expected = {"s": np.float32([1, 1, 0.5]), "b": boxes, "c": np.float32([1, 1, 1])}
+
+    def settled(found):
+        values = {**expected, "b": np.float32(found)}
+        zoo.settle_ties(net, values, expected)
+        return np.array_equal(values["b"], boxes)
+
+    assert settled(boxes[[1, 0, 2]])
+    assert settled([[50, 0, 59, 9], [0, 0, 9, 11], boxes[2]])  # covers the recorded one
+    assert not settled([[50, 0, 59, 9], [6, 0, 15, 9], boxes[2]])
+    assert not settled(boxes[[0, 2, 1]])  # of another score
 
 
 def test_quanta_and_distributions():

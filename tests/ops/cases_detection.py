@@ -1,5 +1,7 @@
 """Harness cases of operators that find things in pictures."""
 
+import math
+
 import numpy as np
 
 from caffe2.testing import Bad, Case, exactly, floats, result_of
@@ -31,6 +33,15 @@ def boxes(*rows, pictures=0, angle=False, each=1):
 def scores(*dims):
     """Between 0 and 1, some of them equal."""
     return Maker(dims, lambda draw, shape: (draw.rng.integers(0, 10, shape) / 10).astype(F4))
+
+
+def distinct(*dims):
+    """Between 0 and 1, no two equal: which of equal ones comes first is a matter of the sort."""
+
+    def make(draw, shape):
+        return (draw.rng.permutation(math.prod(shape)) / 100).reshape(shape).astype(F4)
+
+    return Maker(dims, make)
 
 
 ONE = exactly([[40.5, 60, 0.5]], "f4")
@@ -107,7 +118,7 @@ def propose(title, size=4, type="GenerateProposals", info=TWO, **args):
         title=title,
         args=args,
         mismatch={"anchors": 0},
-        scores=scores(2, 3, 3, 4),
+        scores=distinct(2, 3, 3, 4),
         bbox_deltas=floats(2, 3 * size, 3, 4),
         im_info=info,
         anchors=boxes(3, angle=size == 5),

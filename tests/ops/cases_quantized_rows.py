@@ -23,16 +23,20 @@ def lookup(type, data, weighted, apart=()):
         Bad("a negative length", {"LENGTHS": I4([5, -1])}),
         Bad("too short", {"LENGTHS": I4([3])}),
     ]
-    weights = {"WEIGHTS": floats(4)} if weighted else {}
+    weights = {"WEIGHTS": floats("W")} if weighted else {}
     ends = {"scale_bias": exactly(np.arange(10).reshape(5, 2) / 8, F4)} if apart else {}
     mismatch = {"DATA": 1 if apart else None}
     if apart:
         data, mismatch = integers(5, "C", low=0, high=255, dtype="u1"), {"DATA": 0}
         bad.append(Bad("one end", {"scale_bias": F4([[1], [2], [3], [4], [5]])}))
+        if weighted:
+            mismatch["WEIGHTS"] = None
+            bad.append(Bad("a weight too few", {"WEIGHTS": F4([1, 2, 3])}))
     else:
         bad.append(Bad("no room", {"DATA": np.zeros((5, 3), U1)}))
     return Case(type, DATA=data, **weights, INDICES=INDICES, LENGTHS=LENGTHS, **ends, bad=bad,
-                mismatch=mismatch, gradient=False)  # fmt: skip
+                sizes={"W": (4, 6) if apart else (4,)}, mismatch=mismatch,
+                gradient=False)  # fmt: skip
 
 
 FUSED_8, HALF_8 = (

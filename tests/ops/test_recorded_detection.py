@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from caffe2.python import core, workspace
+
 F4 = np.float32
 X = (np.arange(32, dtype=F4) * 7 % 13).reshape(1, 2, 4, 4)
 ROIS = F4([[0, 0, 0, 3, 3], [0, -1, -2, 5.5, 3.2], [0, 1, 1, 1, 1], [0, 3, 3, 1, 1],
@@ -71,3 +73,40 @@ def test_recorded(run, type, inputs, args, expected):
         assert found.shape == right.shape
         # Coordinates are differences of larger ones.
         np.testing.assert_allclose(found, right, rtol=2e-5, atol=2e-5)
+
+
+# Rows of each class that are left of 20 boxes apart from each other, all of one score.
+ONE_SCORE = [
+    (100, [[10, *range(19, 10, -1), 0, *range(9, 0, -1)]]),
+    (5, [[10, 19, 18, 17, 16]]),
+    (10, [[], range(10, 20)]),
+    (30, [[0, *range(19, 10, -1)], [0, *range(19, 0, -1)]]),
+]
+
+
+@pytest.mark.parametrize(("most", "rows"), ONE_SCORE)
+def test_the_engine_sorts_equal_scores_as_the_original_does(most, rows):
+    starts = np.arange(20, dtype=F4) * 20
+    box = np.stack([starts, starts * 0, starts + 5, starts * 0 + 5], axis=1)
+    scores = np.full((20, len(rows) + 1), 0.5, F4)
+    boxes = np.tile(box, (1, len(rows) + 1))
+    args = {"nms": 0.5, "detections_per_im": most}
+    workspace.FeedBlob("scores", scores)
+    workspace.FeedBlob("boxes", boxes)
+    workspace.RunOperatorOnce(
+        core.CreateOperator("BoxWithNMSLimit", ["scores", "boxes"], ["s", "b", "c"], **args)
+    )
+    left, classes = workspace.FetchBlob("b"), workspace.FetchBlob("c")
+    assert (left[:, 0] / 20).tolist() == [row for own in rows for row in own]
+    assert classes.tolist() == [k for k, own in enumerate(rows, 1) for _ in own]
+
+
+def test_proposals_of_equal_scores_go_by_anchor_then_place(run):
+    deltas, info = np.zeros((1, 12, 2, 2), F4), F4([[1000, 1000, 1]])
+    anchors = F4([[0, 0, 8, 8], [0, 0, 9, 8], [0, 0, 10, 8]])
+    inputs = [np.full((1, 3, 2, 2), 0.5, F4), deltas, info, anchors]
+    args = {"spatial_scale": 1 / 16, "nms_thresh": 1.0, "min_size": 0.0}
+    rois, _ = run("GenerateProposals", inputs, 2, **args)
+    places = [[0, 0], [16, 0], [0, 16], [16, 16]]
+    assert rois[:, 1:3].tolist() == places * 3
+    assert (rois[:, 3] - rois[:, 1]).tolist() == [8] * 4 + [9] * 4 + [10] * 4

@@ -174,6 +174,15 @@ def test_blobs_that_a_quoted_net_may_read_stay():
     assert [o.type for o in optimized.op] == ["Conv", "Relu", "RecurrentNetwork", "SpatialBN"]
 
 
+def test_weights_that_a_nested_net_reads_stay():
+    branch = net_of(op("Mul", ["x", "gamma"], ["z"], broadcast=1))
+    net = net_of(CONV, NORM, op("If", ["yes"], [], then_net=branch))
+    net.external_input.append("yes")
+    optimized, notes = passes.optimize(net, dict(PARAMS))
+    assert "gamma" in optimized.external_input
+    assert [o.type for o in optimized.op] == ["Conv", "SpatialBN", "If"], notes
+
+
 def test_passes_can_be_left_out():
     check(net_of(CONV, NORM), ["Conv", "SpatialBN"], without=["fold_affine"])
     with pytest.raises(ValueError, match="no pass is called fold_all; there are drop_identities"):
