@@ -11,6 +11,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from caffe2.data.records import from_blob_list
 from caffe2.graph.errors import UsageError
 from caffe2.graph.net import Net
@@ -136,6 +138,11 @@ class Writer:
         """Appends the end of all writing."""
 
 
+def _reader_of(source: Any) -> Any:
+    """A reader itself, or that of a pipe or dataset."""
+    return source if isinstance(source, Reader) else source.reader()
+
+
 class ReaderBuilder:
     """Makes readers of one source, one for each thread."""
 
@@ -162,8 +169,7 @@ class PipedReaderBuilder(ReaderBuilder):
         return self._builder.setup(**kwargs)
 
     def new_reader(self, **kwargs: Any) -> Any:
-        output = self._piper(reader=self._builder.new_reader(**kwargs), **kwargs)
-        return output if isinstance(output, Reader) else output.reader()
+        return _reader_of(self._piper(reader=self._builder.new_reader(**kwargs), **kwargs))
 
 
 class Pipe:
@@ -289,6 +295,36 @@ class ReaderWithLimit(ReaderWithLimitBase):
         return stop_condition_net.CountDown([self.counter], 1)
 
 
+class ReaderWithTimeLimit(ReaderWithLimitBase):
+    """The records that another reader gives within `duration` seconds; all of them for 0.
+
+    The time is looked at before each record.
+    """
+
+    def __init__(self, reader: Reader, duration: float = 0) -> None:
+        super().__init__(reader)
+        self.duration = duration
+        self._end: float | None = None
+
+    def setup_limiter(self, global_init_net: Any, global_finish_net: Any) -> None:
+        if self.duration:
+
+            def start(inputs: Any, outputs: Any) -> None:
+                self._end = time.monotonic() + self.duration
+
+            global_init_net.Python(start)([], [])
+
+    def check_limiter_condition(self, stop_condition_net: Any) -> Any:
+        if not self.duration:
+            return _truth(stop_condition_net)
+
+        def check(inputs: Any, outputs: Any) -> None:
+            over = self._end is not None and time.monotonic() >= self._end
+            outputs[0].feed(np.array(over))
+
+        return stop_condition_net.Python(check)([], 1)
+
+
 def CountUntil(num_iter: int) -> ReaderWithLimit:
     """Counts from 0 to num_iter - 1."""
     return ReaderWithLimit(CounterReader(), num_iter)
@@ -359,4 +395,5 @@ class CompositeReaderBuilder(ReaderBuilder):
         return made
 
     def new_reader(self, **kwargs: Any) -> CompositeReader:
-        return CompositeReader(self._names, [b.new_reader(**kwargs) for b in self._builders])
+        readers = [_reader_of(builder.new_reader(**kwargs)) for builder in self._builders]
+        return CompositeReader(self._names, readers)

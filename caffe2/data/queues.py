@@ -23,16 +23,16 @@ class _QueueReader(Reader):
     def read_ex(self, local_init_net: Any, local_finish_net: Any) -> tuple[list[Any], Any, Any]:
         self._wrapper._new_reader(local_init_net)
         net = Net("dequeue")
-        self._set_schema(self._wrapper.schema())
-        schema = self.schema()
-        fields, stop = dequeue(
-            net,
-            self._wrapper.queue(),
-            len(schema.field_names()),
-            field_names=schema.field_names(),
-            num_records=self._records,
-        )
+        stop, fields = self.read(net)
         return [net], stop, fields
+
+    def read(self, read_net: Any) -> tuple[Any, Any]:
+        self._set_schema(self._wrapper.schema())
+        names = self.schema().field_names()
+        fields, stop = dequeue(
+            read_net, self._wrapper.queue(), len(names), None, names, self._records
+        )
+        return stop, fields
 
 
 class _QueueWriter(Writer):

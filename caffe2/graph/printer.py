@@ -80,11 +80,6 @@ def to_string(obj: Any, **kwargs: Any) -> str:
     raise UsageError(f"a net, operator, plan or step is needed, got {obj!r:.200}")
 
 
-def debug_net(net: Any) -> None:
-    """Prints a net as text."""
-    print(to_string(net))
-
-
 def _step_text(step: Any, depth: int) -> str:
     options = [
         f"{field.name}={value}"

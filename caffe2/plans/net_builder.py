@@ -60,6 +60,10 @@ class NetBuilder(Managed):
             self._children.insert(0, net)
         return self._stop_blob
 
+    def has_stop_blob(self) -> bool:
+        """Whether the block can end early."""
+        return self._stop_blob is not None
+
     def stop_if(self, blob: Any) -> None:
         """Leaves the block here when a blob of one bool is true."""
         stop = self.stop_blob()

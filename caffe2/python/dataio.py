@@ -12,6 +12,7 @@ from caffe2.data.io import (
     ReaderWithDelay,
     ReaderWithLimit,
     ReaderWithLimitBase,
+    ReaderWithTimeLimit,
     Writer,
 )
 
@@ -27,5 +28,6 @@ __all__ = [
     "ReaderWithDelay",
     "ReaderWithLimit",
     "ReaderWithLimitBase",
+    "ReaderWithTimeLimit",
     "Writer",
 ]

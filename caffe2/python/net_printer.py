@@ -1,7 +1,7 @@
-"""Nets as text, and looking for what is wrong in plans; see `caffe2.graph.printer` and
+"""Nets and plans as text, and looking for what is wrong in them; see `caffe2.plans.printing` and
 `caffe2.plans.analysis`."""
 
-from caffe2.graph.printer import debug_net, to_string
 from caffe2.plans.analysis import analyze
+from caffe2.plans.printing import debug_net, to_string
 
 __all__ = ["analyze", "debug_net", "to_string"]

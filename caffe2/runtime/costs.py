@@ -10,6 +10,7 @@ import numpy as np
 
 from caffe2 import ops
 from caffe2.ops.declaration import OpView, Spec
+from caffe2.proto import caffe2_pb2
 from caffe2.runtime.workspace import current
 
 _ELEMENT_WISE = ("Add", "Sub", "Mul", "Div", "Sum", "Pow", "Sqr", "Negative", "Scale")
@@ -46,7 +47,7 @@ _FLOPS: dict[str, Callable[[OpView, Sequence[Spec], Sequence[Spec]], int]] = {
     "BatchMatMul": _matrix_product,
     "MatMul": _matrix_product,
     "FC": _fully_connected,
-    "Conv": _conv,
+    **dict.fromkeys(("Conv", "Conv1D", "Conv2D", "Conv3D"), _conv),
     **dict.fromkeys(_ELEMENT_WISE, _size),
     **dict.fromkeys(_MOVING, _none),
 }
@@ -55,12 +56,15 @@ _FLOPS: dict[str, Callable[[OpView, Sequence[Spec], Sequence[Spec]], int]] = {
 def GetOperatorCost(operator: Any, blobs: Sequence[Any]) -> tuple[int, int, int]:
     """(floating-point operations, bytes written, bytes read) of an operator.
 
-    operator  an OperatorDef
+    operator  an OperatorDef or its bytes
     blobs     its inputs in the current workspace, whose shapes and types count
 
-    A multiplication and an addition are two operations.  RuntimeError for an operator of which the
+    A multiplication and an addition are two operations.  An output whose shape depends on values
+    counts as the workspace has it, if the operator ran.  RuntimeError for an operator of which the
     operations are not known, and for blobs that are missing or hold no tensor.
     """
+    if isinstance(operator, bytes):
+        operator = caffe2_pb2.OperatorDef.FromString(operator)
     if operator.type not in _FLOPS:
         raise RuntimeError(
             f"the operations of {operator.type} are not known; those of these operators are: "
@@ -69,7 +73,10 @@ def GetOperatorCost(operator: Any, blobs: Sequence[Any]) -> tuple[int, int, int]
     inputs = [_spec(str(blob)) for blob in blobs]
     declaration = ops.find(operator.type)
     op = declaration.view_of(operator)
-    outputs = declaration.infer(op, inputs)
+    outputs = list(declaration.infer(op, inputs))
+    for index, name in enumerate(operator.output):
+        if outputs[index] is None and current().has_blob(name):
+            outputs[index] = _spec(name)
     known = [spec for spec in outputs if spec is not None]
     flops = _FLOPS[operator.type](op, inputs, known)
     return flops, sum(map(_bytes, known)), sum(map(_bytes, inputs))

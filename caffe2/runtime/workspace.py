@@ -397,13 +397,16 @@ def GlobalInit(args: Sequence[str | bytes]) -> None:
 
     --caffe2_omp_num_threads=N sets the number of threads (0: all cores).  Other flags of the old
     API are noted (logging, level info) and have no effect.  TypeError for what is no list of str;
-    ValueError for a flag without `--` or a number of threads that is none.
+    ValueError for a flag with one `-` or a number of threads that is none.  Other words are for the
+    program.
     """
     if isinstance(args, (str, bytes)):
         raise TypeError(f"flags are a list, the name of the program first, not {args!r:.200}")
     _global_init_args[:] = map(_flag, args)
     for item in list(args)[1:]:
         flag = _flag(item)
+        if not flag.startswith("-"):
+            continue
         if not flag.startswith("--"):
             raise ValueError(f"flags look like --name=value; found '{flag}'")
         name, _, value = flag[2:].partition("=")

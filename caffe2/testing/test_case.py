@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pathlib
+import tempfile
 import unittest
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -77,3 +79,9 @@ class TestCase(unittest.TestCase):
 
     def tearDown(self) -> None:
         workspace.ResetWorkspace()
+
+    def make_tempdir(self) -> pathlib.Path:
+        """A folder that is gone after the test."""
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        return pathlib.Path(folder.name)

@@ -191,21 +191,24 @@ class ComputeStatisticsForBlobs(_Measurement):
 
 
 class GetEntryFromBlobs(_Measurement):
-    """The element at [i1, i2] of blobs of two dimensions."""
+    """The element at [i1, i2] of blobs of two dimensions, or for a negative i2 the row i1."""
 
     def __init__(
         self, blobs: Sequence[Any], logging_frequency: int, i1: int = 0, i2: int = 0
     ) -> None:
         super().__init__(blobs, logging_frequency)
-        if i1 < 0 or i2 < 0:
-            raise UsageError(f"i1 and i2 are {i1} and {i2}; they must not be negative")
+        if i1 < 0:
+            raise UsageError(f"i1 is {i1}; it must not be negative")
         self._i1 = i1
         self._i2 = i2
-        self._field_name_suffix = f"_{i1}_{i2}"
+        self._field_name_suffix = f"_{i1}_{'all' if i2 < 0 else i2}"
 
     def _measure(self, net: Net, blob: Any) -> tuple[Any, Any]:
-        row = net.Slice([blob], starts=[self._i1, 0], ends=[self._i1 + 1, -1])
         name = net.NextScopedBlob(f"{blob}{self._field_name_suffix}")
+        rows = {"starts": [self._i1, 0], "ends": [self._i1 + 1, -1]}
+        if self._i2 < 0:
+            return net.Slice([blob], name, **rows), float
+        row = net.Slice([blob], **rows)
         entry = net.Slice([row], name, starts=[0, self._i2], ends=[-1, self._i2 + 1])
         return entry, float
 

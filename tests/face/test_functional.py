@@ -56,6 +56,7 @@ def test_costs(op_type):
     outputs = ["out", "sizes"] if op_type == "Concat" else ["out"]
     op = core.CreateOperator(op_type, names, outputs, **arguments)
     assert workspace.GetOperatorCost(op, names) == expected
+    assert workspace.GetOperatorCost(op.SerializeToString(), names) == expected
 
 
 def test_costs_that_are_not_known():
@@ -97,3 +98,13 @@ def test_rewrites_that_must_be_faster(net):
         "drop_dead_code", net, init, warmup_runs=1, main_runs=2, improvement_threshold=0
     )
     assert isinstance(rewritten, caffe2_pb2.NetDef) and len(rewritten.op) == 1
+
+
+def test_the_cost_of_outputs_whose_shapes_depend_on_values():
+    workspace.ResetWorkspace()
+    workspace.FeedBlob("x", np.ones((3, 2), np.float32))
+    workspace.FeedBlob("sizes", np.array([1, 2], np.int32))
+    op = core.CreateOperator("Split", ["x", "sizes"], ["a", "b"], axis=0)
+    assert workspace.GetOperatorCost(op, ["x", "sizes"]) == (0, 0, 32)
+    workspace.RunOperatorOnce(op)
+    assert workspace.GetOperatorCost(op, ["x", "sizes"]) == (0, 24, 32)

@@ -105,3 +105,12 @@ def test_guards_and_groups_as_steps():
     assert run(left, whole, *answers, copy, builder=builder) == [1, 1, 1, 10, 1]
     with NetBuilder(), pytest.raises(UsageError, match="right behind the block of an If"):
         ops.Else()
+
+
+def test_tasks_as_text():
+    from caffe2.python import net_printer
+
+    with TaskGroup() as group, Task(name="first"):
+        ops.Const(1, blob_out="one")
+    text = net_printer.to_string(group)
+    assert text.startswith("task first on local\n") and "one = GivenTensorInt64Fill(" in text

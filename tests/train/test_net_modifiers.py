@@ -39,5 +39,7 @@ def test_entries():
         f"f_w_1_2 = Slice({row}, starts=[0, 2], ends=[-1, 3])",
     ]
     assert net.output_record().field_names() == ["f_w_1_2"]
+    lines, _ = added(GetEntryFromBlobs(["f_w"], -1, 1, -1))
+    assert lines == ["f_w_1_all = Slice(f_w, starts=[1, 0], ends=[2, -1])"]
     with pytest.raises(AssertionError, match="zz is not defined"):
         added(GetEntryFromBlobs(["zz"], -1))
