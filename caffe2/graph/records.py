@@ -176,7 +176,8 @@ class Scalar(Field):
     def set_value(
         self, blob: Any, throw_on_type_mismatch: bool = False, unsafe: bool = False
     ) -> None:
-        """Sets the value and keeps the type, which arrays are converted to.
+        """Sets the value and keeps the type, which arrays are converted to; but the shape of rows
+        is that of an array of several axes.
 
         UsageError for an array of another type with `throw_on_type_mismatch`.
         """
@@ -216,6 +217,8 @@ class Scalar(Field):
             )
         if known:
             array = np.asarray(blob, dtype=self.dtype.base)
+            if array.ndim > 1:
+                self.dtype = np.dtype((self.dtype.base, array.shape[1:]))
             return array.reshape(1) if array.ndim == 0 else array
         if not isinstance(blob, np.ndarray):
             raise UsageError(f"Invalid blob type: {type(blob)}")

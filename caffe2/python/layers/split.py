@@ -1,0 +1,5 @@
+"""The layer Split; see `caffe2.layers.structure`."""
+
+from caffe2.layers.structure import Split
+
+__all__ = ["Split"]
