@@ -161,9 +161,9 @@ asan: $(TOOLS)
 	build/asan-venv/bin/pip install -q --no-build-isolation -C build-dir=build/asan \
 		-C cmake.args="$(SANITIZE)" -C cmake.define.CAFFE2_WERROR=ON .
 	$(if $(DOCTEST),$(call module_tests,asan))
-	LD_PRELOAD="$(RUNTIMES)" ASAN_OPTIONS=detect_leaks=0 \
-		UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
-		build/asan-venv/bin/pytest -n $(JOBS) -m "not slow" tests/engine tests/ops tests/deploy
+	cd build && LD_PRELOAD="$(RUNTIMES)" ASAN_OPTIONS=detect_leaks=0 \
+		UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 asan-venv/bin/pytest -n $(JOBS) \
+		-m "not slow" ../tests/engine ../tests/ops ../tests/deploy
 
 # Races between threads, in the tests of the engine.
 tsan: $(TOOLS)

@@ -211,6 +211,12 @@ def test_depth_is_limited():
     with pytest.raises(RuntimeError, match="deep"):
         runtime.current().run_net_once(net)
     np.testing.assert_array_equal(workspace.FetchBlob("x"), [2])
+    for depth in (65, 500):
+        quoted = "op { type: 'Scale' input: 'x' output: 'x' }"
+        for _ in range(depth):
+            quoted = f"op {{ type: 'If' arg {{ name: 'then_net' n {{ {quoted} }} }} }}"
+        with pytest.raises(RuntimeError, match=r"If.*nested.* deep"):
+            workspace.RunOperatorOnce(op("If", ["condition"], [], then_net=quoted))
 
 
 @pytest.mark.parametrize("kind", ["simple", "dag"])

@@ -3,6 +3,7 @@
 Each test is a process of its own, which must end by itself in the right way, and in silence.
 """
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -164,7 +165,7 @@ def test_an_instruction_set_that_is_none_is_named():
     code = "from caffe2.python import workspace; workspace.Blobs()"
     done = subprocess.run(
         [sys.executable, "-c", code],
-        env={"PATH": "", "CAFFE2_ISA": "bogus"},
+        env={**os.environ, "CAFFE2_ISA": "bogus"},
         capture_output=True,
         text=True,
         check=False,
