@@ -62,6 +62,6 @@ def __getattr__(name: str) -> Any:
 if __name__ == "__main__":
     import sys
 
-    from caffe2.runtime.inference import main
+    from caffe2.commands.utils import main
 
     sys.exit(main())

@@ -85,7 +85,6 @@ IN_SCOPES = [
     ("spatial_bn", (3,), {"is_test": False}),
     ("instance_norm", (3,), {}),
     ("spatial_gn", (3,), {"group": 3}),
-    ("layer_norm", (3,), {}),
     ("moments_with_running_stats", (3,), {}),
     ("lrn", (), {"size": 3}),
     ("dropout", (), {"is_test": 0}),
@@ -116,6 +115,16 @@ def test_names_are_scoped_once(name, args, kwargs):
     reference = written_in_scope(name, core.BlobReference("q/y"), args, kwargs)
     assert all(blob.startswith(("q/y", "_q/y")) for blob in reference), reference
     assert len(reference) == len(plain)
+
+
+def test_parameters_of_layer_norm_are_scoped_again():
+    """As in saved nets: those of a BlobReference lie in the current scope, too."""
+    assert written_in_scope("layer_norm", "y", (3,), {}) == {
+        *("s/y", "s/y_mean", "s/y_std", "s/y_scale", "s/y_bias")
+    }
+    assert written_in_scope("layer_norm", core.BlobReference("q/y"), (3,), {}) == {
+        *("q/y", "q/y_mean", "q/y_std", "s/q/y_scale", "s/q/y_bias")
+    }
 
 
 @pytest.mark.parametrize(("name", "args", "kwargs"), IN_SCOPES)

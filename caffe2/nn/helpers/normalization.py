@@ -111,8 +111,9 @@ def layer_norm(
     """
     name = output_name(model.net, blob_out)
     shape = [dim_in] if isinstance(dim_in, int) else list(dim_in)
+    # Saved nets have the parameters in the current scope even where the output is in another one.
     scale, bias = _scale_and_bias(
-        model, name, shape, (initial_scale, initial_bias), suffixes=("scale", "bias")
+        model, str(name), shape, (initial_scale, initial_bias), suffixes=("scale", "bias")
     )
     outputs: tuple[BlobReference, ...] = model.net.LayerNorm(
         [blob_in, scale, bias],
