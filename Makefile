@@ -24,6 +24,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
 
 .DELETE_ON_ERROR:
 .PHONY: help build demo test models smoke full asan tsan bench lint format clean \
+	bench-peers bench-train \
 	python-test native-test clang arm64 fuzz harness conformance wheel
 
 help:
@@ -44,8 +45,20 @@ smoke: $(INSTALLED)
 #: make full         test, lint, and all that takes long
 full: test lint asan tsan clang arm64 fuzz harness conformance wheel
 
-#: make bench        the LeNet training step beside PyTorch's
+#: make bench        speed alone: kernels beside the processor's peak, nets and their operators
 bench: $(INSTALLED)
+	$(CMAKE) -S . -B build/native -DCAFFE2_BENCHMARKS=ON \
+		-DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) --log-level=WARNING
+	$(CMAKE) --build build/native --target kernel_benchmark
+	$(BIN)/python benchmarks/ours.py --kernels build/native/native/kernels/kernel_benchmark
+
+#: make bench-peers  inference beside the frameworks that are installed (PEERS=python ...: where)
+bench-peers: $(INSTALLED)
+	$(BIN)/pip install -q --group bench
+	$(BIN)/python benchmarks/peers.py $(foreach python,$(PEERS),--python $(python))
+
+#: make bench-train  the LeNet training step beside PyTorch's
+bench-train: $(INSTALLED)
 	$(BIN)/pip install -q --group bench
 	$(BIN)/python benchmarks/train_lenet.py
 

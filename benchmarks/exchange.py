@@ -1,11 +1,12 @@
-"""A net of benchmarks as an ONNX file, for peers that read that."""
+"""A net of benchmarks/nets.py as a file that peers read."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
-from caffe2 import ops
+from caffe2 import ops, passes
 from caffe2.proto import caffe2_pb2
 
 
@@ -19,9 +20,7 @@ def save_onnx(
     for op in net.op:
         args = vars(ops.find(op.type).view_of(op).args)
         inputs, outputs = list(op.input), list(op.output)
-        kernel = [args.get("kernel") or 0] * 2
-        window = {"kernel_shape": kernel, "strides": [args.get("stride") or 1] * 2}
-        window["pads"] = [args.get("pad") or 0] * 4
+        window = {"kernel_shape": [args.get("kernel") or 0] * 2, **_window(args)}
         if op.type == "Conv":
             nodes.append(helper.make_node("Conv", inputs, outputs, group=args["group"], **window))
         elif op.type == "SpatialBN":
@@ -56,3 +55,25 @@ def save_onnx(
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     save(model, str(path))
+
+
+def _window(args: dict[str, Any]) -> dict[str, list[int]]:
+    return {"strides": [args.get("stride") or 1] * 2, "pads": [args.get("pad") or 0] * 4}
+
+
+def save_graph(net: caffe2_pb2.NetDef, params: dict[str, Any], folder: Path) -> None:
+    """Writes the folded net as graph.json and graph.npz, for exchange_tflite.py."""
+    import numpy as np
+
+    params = dict(params)
+    folded, _ = passes.optimize(net, params)
+    nodes = []
+    for op in folded.op:
+        args = vars(ops.find(op.type).view_of(op).args)
+        kept = {key: args[key] for key in ("kernel", "stride", "pad", "group") if key in args}
+        if args.get("global_pooling"):
+            kept["kernel"] = 0
+        nodes.append({"type": op.type, "in": list(op.input), "out": op.output[0], **kept})
+    (folder / "graph.json").write_text(json.dumps(nodes))
+    used = {name for op in folded.op for name in op.input}
+    np.savez(folder / "graph.npz", **{n: v for n, v in params.items() if n in used})

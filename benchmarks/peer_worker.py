@@ -1,7 +1,8 @@
-"""One system of benchmarks/peers.py: `peer_worker.py SYSTEM FOLDER NET THREADS`.
+"""One system of benchmarks/peers.py: `peer_worker.py SYSTEM FOLDER THREADS [once]`.
 
 Says {"answer": [...]} or {"error": "..."} in a line; then, for each line with a number of seconds,
-{"seconds": s}, the mean of calls that took about as long in all.
+{"seconds": s, "cpu": c}, the mean of calls that took about as long in all, and the processor time
+over the time.  With `once`, five more calls instead, then {"peak_mb": ...}, and the process ends.
 """
 
 from __future__ import annotations
@@ -19,16 +20,19 @@ Step = Callable[[], Any]
 
 
 def caffe2(folder: Path, x: Any, threads: int) -> Step:
-    from caffe2.proto import caffe2_pb2
-    from caffe2.python import core, workspace
+    from caffe2.python import workspace
 
     workspace.GlobalInit(["caffe2", f"--caffe2_omp_num_threads={threads}"])
-    init = caffe2_pb2.NetDef(name="init")
-    for name, value in np.load(folder / "params.npz").items():
-        init.op.append(
-            core.CreateOperator("GivenTensorFill", [], [name], shape=value.shape, values=value)
-        )
-    predictor = workspace.Predictor(init, (folder / "net.pb").read_bytes())
+    nets = [(folder / name).read_bytes() for name in ("init.pb", "predict.pb")]
+    predictor = workspace.Predictor(*nets)
+    return lambda: predictor.run([x])[0]
+
+
+def caffe2_file(folder: Path, x: Any, threads: int) -> Step:
+    from caffe2.python import workspace
+
+    workspace.GlobalInit(["caffe2", f"--caffe2_omp_num_threads={threads}"])
+    predictor = workspace.Predictor.from_file(folder / "model.pb")
     return lambda: predictor.run([x])[0]
 
 
@@ -59,16 +63,11 @@ def openvino(folder: Path, x: Any, threads: int) -> Step:
 
 
 def mnn(folder: Path, x: Any, threads: int) -> Step:
-    import subprocess
-
-    import MNN
     from MNN import expr, nn
 
-    command = [sys.executable, "-m", "MNN.tools.mnnconvert", "-f", "ONNX", "--bizCode", "MNN"]
     files = ["--modelFile", str(folder / "net.onnx"), "--MNNModel", str(folder / "net.mnn")]
-    done = subprocess.run([*command, *files], check=False, capture_output=True, text=True)
-    if not (folder / "net.mnn").exists():
-        raise RuntimeError(f"MNN {MNN.version()} cannot convert the net: {done.stderr[-200:]}")
+    command = ["-m", "MNN.tools.mnnconvert", "-f", "ONNX", "--bizCode", "MNN"]
+    _convert(folder / "net.mnn", [*command, *files])
     manager = nn.create_runtime_manager(
         ({"backend": "CPU", "precision": "high", "numThread": threads},)
     )
@@ -79,6 +78,70 @@ def mnn(folder: Path, x: Any, threads: int) -> Step:
         return np.array(net.forward(expr.const(x, shape, expr.NCHW)).read(), copy=True)
 
     return step
+
+
+def ncnn(folder: Path, x: Any, threads: int) -> Step:
+    import ncnn as library
+
+    if len(x) > 1:
+        raise RuntimeError("it takes one image at a time")
+    shape = ",".join(map(str, x.shape))
+    if not (folder / "net.ncnn.bin").exists():
+        import pnnx
+
+        program = Path(pnnx.__file__).parent / "bin" / "pnnx"
+        program = program if program.exists() else Path(sys.executable).parent / "pnnx"
+        arguments = [str(folder / "net.onnx"), f"inputshape=[{shape}]f32", "fp16=0"]
+        _convert(folder / "net.ncnn.bin", arguments, str(program))
+    net = library.Net()
+    net.opt.num_threads = threads
+    net.opt.use_fp16_packed = net.opt.use_fp16_storage = net.opt.use_fp16_arithmetic = False
+    net.opt.use_bf16_storage = False
+    net.load_param(str(folder / "net.ncnn.param"))
+    net.load_model(str(folder / "net.ncnn.bin"))
+    given, wanted = net.input_names()[0], net.output_names()[0]
+
+    def step() -> Any:
+        run = net.create_extractor()
+        run.input(given, library.Mat(x[0]))
+        return np.array(run.extract(wanted)[1])
+
+    return step
+
+
+def litert(folder: Path, x: Any, threads: int) -> Step:
+    from ai_edge_litert.interpreter import Interpreter
+
+    path = folder / "net.tflite"
+    if not path.exists():
+        from exchange_tflite import convert
+
+        path.write_bytes(convert(folder, x.shape))
+    net = Interpreter(model_path=str(path), num_threads=threads)
+    net.allocate_tensors()
+    given, wanted = net.get_input_details()[0]["index"], net.get_output_details()[0]["index"]
+    if x.ndim == 4:
+        x = np.ascontiguousarray(x.transpose(0, 2, 3, 1))
+
+    def step() -> Any:
+        net.set_tensor(given, x)
+        net.invoke()
+        return net.get_tensor(wanted)
+
+    return step
+
+
+def _convert(result: Path, arguments: list[str], program: str = sys.executable) -> None:
+    """Lets a program of a peer write its file, where that is not there yet."""
+    import subprocess
+
+    if result.exists():
+        return
+    done = subprocess.run(
+        [program, *arguments], check=False, capture_output=True, text=True, cwd=result.parent
+    )
+    if not result.exists():
+        raise RuntimeError(f"the net cannot be converted: {(done.stdout + done.stderr)[-200:]}")
 
 
 def torch(folder: Path, x: Any, threads: int) -> Step:
@@ -127,7 +190,7 @@ def torch(folder: Path, x: Any, threads: int) -> Step:
 
 
 def main() -> None:
-    system, folder, _, threads = sys.argv[1], Path(sys.argv[2]), sys.argv[3], int(sys.argv[4])
+    system, folder, threads = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
     x = np.load(folder / "x.npy")
     try:
         step = globals()[system](folder, x, threads)
@@ -136,18 +199,25 @@ def main() -> None:
         print(json.dumps({"error": f"{type(error).__name__}: {error}"[:300]}), flush=True)
         return
     print(json.dumps({"answer": answer.tolist()}), flush=True)
-    one = min(_seconds(step, 3) for _ in range(3))
+    if sys.argv[4:] == ["once"]:
+        _time(step, 5)
+        status = Path("/proc/self/status").read_text()
+        peak = next(int(line.split()[1]) for line in status.splitlines() if "VmHWM" in line)
+        print(json.dumps({"peak_mb": peak / 1024}), flush=True)
+        return
+    one = min(_time(step, 3)["seconds"] for _ in range(3))
     for line in sys.stdin:
-        runs = max(1, round(float(line) / one))
-        one = _seconds(step, runs)
-        print(json.dumps({"seconds": one}), flush=True)
+        taken = _time(step, max(1, round(float(line) / one)))
+        one = taken["seconds"]
+        print(json.dumps(taken), flush=True)
 
 
-def _seconds(step: Step, runs: int) -> float:
-    begin = time.perf_counter()
+def _time(step: Step, runs: int) -> dict[str, float]:
+    begin, processor = time.perf_counter(), time.process_time()
     for _ in range(runs):
         step()
-    return (time.perf_counter() - begin) / runs
+    taken = time.perf_counter() - begin
+    return {"seconds": taken / runs, "cpu": (time.process_time() - processor) / taken}
 
 
 if __name__ == "__main__":

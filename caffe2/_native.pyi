@@ -98,7 +98,7 @@ class Workspace:
 
     def run_operator(self, op_def: bytes, site: str = '') -> None: ...
 
-    def create_net(self, net_def: bytes, sites: Sequence[str] = [], overwrite: bool = False, hide_intermediates: bool = False) -> None: ...
+    def create_net(self, net_def: bytes, sites: Sequence[str] = [], overwrite: bool = False, hide_intermediates: bool = False, own_inputs: bool = False) -> None: ...
 
     def run_net(self, name: str) -> None: ...
 
@@ -142,6 +142,23 @@ class BackgroundPlan:
     def is_succeeded(self) -> bool: ...
 
     def cancel(self) -> None: ...
+
+def without_values(net_def: bytes) -> bytes:
+    """A serialized NetDef without the values that its fills give."""
+
+class ModelFile:
+    """A ModelDef (init, predict) where it lies in a file."""
+
+    def __init__(self, path: str) -> None: ...
+
+    def init_outline(self) -> bytes:
+        """The net that fills the parameters, without their values."""
+
+    def predict(self) -> bytes:
+        """The net that predicts."""
+
+    def run_init(self, workspace: Workspace) -> None:
+        """Runs the first net, once: its tensors are memory of the file."""
 
 def set_declarations(find: object) -> None: ...
 

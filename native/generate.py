@@ -3,13 +3,15 @@
     python native/generate.py --schema OUT.inc --operators OUT.cc --root REPO
 
 OUT.inc is the schema table, from the declarations of caffe2/ops.  OUT.cc calls every kernel
-registration found in native/operators/*.cc.  A declaration with native=True and no registration
-is an error unless --allow-missing is given, as is a registration without a declaration, or twice.
+registration found in native/operators/*.cc, and has a digest of the sources of the kernels.  A
+declaration with native=True and no registration is an error unless --allow-missing is given, as is
+a registration without a declaration, or twice.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import math
 import re
@@ -204,8 +206,16 @@ def check_registrations(
         )
 
 
-def operators_text(registrations: Mapping[str, list[str]]) -> str:
-    """The C++ source that calls every registration."""
+def kernels_id(folder: Path) -> str:
+    """A digest of the sources of the kernels, by which packed weights in files are known."""
+    digest = hashlib.sha256()
+    for path in sorted([*folder.glob("*.cc"), *folder.glob("*.h")]):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def operators_text(registrations: Mapping[str, list[str]], kernels: str) -> str:
+    """The C++ source that calls every registration, and has the digest of the kernels."""
     functions = [
         f"caffe2_register_cpu_{name}" + (f"_{engine}" if engine else "")
         for name, engines in sorted(registrations.items())
@@ -223,6 +233,8 @@ def operators_text(registrations: Mapping[str, list[str]]) -> str:
             *(f"  {function}(registry);" for function in functions),
             "  (void)registry;" if not functions else "",
             "}",
+            "",
+            f'extern const char kKernelsId[] = "{kernels}";',
             "}  // namespace caffe2",
             "",
         ]
@@ -248,7 +260,8 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"native/generate.py: {error}", file=sys.stderr)
         return 1
     options.schema.write_text(schema_text(declarations), encoding="utf-8")
-    options.operators.write_text(operators_text(registrations), encoding="utf-8")
+    kernels = kernels_id(options.root / "native" / "kernels")
+    options.operators.write_text(operators_text(registrations, kernels), encoding="utf-8")
     return 0
 
 

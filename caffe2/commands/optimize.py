@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import argparse
 
+import numpy as np
+
 from caffe2 import passes
-from caffe2.commands.common import add_json, add_model, load_model, show_json
+from caffe2.commands.common import (
+    Model,
+    add_json,
+    add_model,
+    add_shapes,
+    load_model,
+    parse_shapes,
+    show_json,
+)
 from caffe2.graph.errors import UsageError
-from caffe2.graph.files import save_message
+from caffe2.graph.model_file import save_model
 from caffe2.graph.nesting import touching_operators
-from caffe2.proto import caffe2_pb2
-from caffe2.runtime.inference import optimize_pair
+from caffe2.runtime.inference import add_packed, optimize_pair
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -19,6 +28,12 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--without", action="append", default=[], choices=list(passes.INFERENCE), help="may repeat"
     )
+    parser.add_argument(
+        "--pack",
+        action="store_true",
+        help="store weights also as this processor's kernels read them, for inputs of --shape",
+    )
+    add_shapes(parser)
     add_json(parser)
 
 
@@ -30,7 +45,14 @@ def run(options: argparse.Namespace) -> int:
     if touching:
         raise UsageError(f"not run: {'; '.join(touching)}")
     init, predict, notes = optimize_pair(model.init, model.predict, options.without)
-    save_message(caffe2_pb2.ModelDef(name=predict.name, net=[init, predict]), options.output)
+    if options.pack:
+        specs = parse_shapes(options.shape)
+        given = {name: np.zeros(spec.shape, spec.dtype) for name, spec in specs.items()}
+        missing = [name for name in Model(init, predict).inputs if name not in given]
+        if missing:
+            raise UsageError(f"--pack needs the shape of {', '.join(missing)}: give --shape")
+        notes += add_packed(init, predict, given)
+    save_model(init, predict, options.output)
     before, after = len(model.predict.op), len(predict.op)
     if options.json:
         show_json({"changes": notes, "before": before, "after": after})

@@ -39,10 +39,14 @@ def _sync_folder(folder: Path) -> None:
             os.close(descriptor)
 
 
+def is_text(path: str | os.PathLike[str]) -> bool:
+    """Whether a message of this name is written as text: .pbtxt, .prototxt."""
+    return Path(path).suffix in _TEXT_SUFFIXES
+
+
 def save_message(message: Message, path: str | os.PathLike[str]) -> None:
     """Writes a NetDef (or another message); as text when the name ends in .pbtxt or .prototxt."""
-    text = Path(path).suffix in _TEXT_SUFFIXES
-    content = str(message).encode() if text else message.SerializeToString()
+    content = str(message).encode() if is_text(path) else message.SerializeToString()
     write_atomically(path, content)
 
 

@@ -81,15 +81,16 @@ class InferenceModel:
         return None
 
     def readers(self, index: int, name: str) -> list[int]:
-        """The operators that read the value of `index`; the net's length stands for the caller,
-        and for operators in nested nets."""
+        """The operators that read the value of `index`; the net's length stands for the caller, for
+        operators in nested nets, and for the next run, which finds what an input was left with."""
         found = [len(self.op)] if name in self.nested else []
         for i in range(index + 1, len(self.op)):
             if name in self.op[i].input or name in self.op[i].control_input:
                 found.append(i)
             if name in self.op[i].output:
                 return found
-        return found + ([len(self.op)] if name in self.outputs else [])
+        kept = name in self.outputs or name in self.net.external_input
+        return found + ([len(self.op)] if kept else [])
 
     def mentions(self, name: str, first: int, last: int) -> bool:
         """Whether an operator in [first, last) reads or writes a blob."""

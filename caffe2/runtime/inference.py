@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from caffe2 import passes
 from caffe2.graph.predictor import add_tensor
 from caffe2.proto import caffe2_pb2
 from caffe2.runtime.engine import new_workspace
+from caffe2.runtime.feeding import feed
 from caffe2.runtime.values import WorkspaceValues
 from caffe2.runtime.workspace import current
+
+# Of blobs with weights as kernels read them; known to native/operators/conv.cc.
+PACKED_SUFFIX = "#packed"
 
 
 def optimize(
@@ -56,3 +60,34 @@ def optimize_pair(
         if name in values or name in stands_for_input:
             add_tensor(init, name, workspace.fetch(name))
     return init, predict, notes
+
+
+def add_packed(
+    init_net: caffe2_pb2.NetDef, predict_net: caffe2_pb2.NetDef, inputs: Mapping[str, Any]
+) -> list[str]:
+    """Appends to init_net the weights of convolutions in the order in which this processor's
+    kernels read them, for inputs of such shapes; a line for each.
+
+    Of a file that `save_model` writes then, these are used where they lie.  Other processors,
+    versions and shapes go on with the plain weights, which stay in the net.
+    """
+    workspace = new_workspace()
+    workspace.run_net_once(init_net.SerializeToString())
+    for name, value in inputs.items():
+        feed(workspace, name, value)
+    filled = {name for op in init_net.op for name in op.output}
+    weights = [op.input[1] for op in predict_net.op if op.type.startswith("Conv")]
+    wanted = [name for name in dict.fromkeys(weights) if name in filled]
+    for name in wanted:
+        workspace.create_blob(name + PACKED_SUFFIX)
+    net = caffe2_pb2.NetDef()
+    net.CopyFrom(predict_net)
+    net.name = net.name or "predict_net"
+    workspace.create_net(net.SerializeToString(), hide_intermediates=True)
+    workspace.run_net(net.name)
+    notes = []
+    for name in wanted:
+        if workspace.tensor_spec(name + PACKED_SUFFIX) is not None:
+            add_tensor(init_net, name + PACKED_SUFFIX, workspace.fetch(name + PACKED_SUFFIX))
+            notes.append(f"packed: '{name}'")
+    return notes

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, cast
 
 import numpy.typing as npt
 
 from caffe2 import _native, passes
+from caffe2.graph.errors import UsageError
+from caffe2.graph.files import load_message
 from caffe2.graph.nesting import reads, touching_operators, undeclared_operators
 from caffe2.graph.reading import read_message
 from caffe2.ops.declaration import TOUCHES
@@ -51,7 +55,63 @@ class Predictor:
         optimize: bool = True,
         allow: Collection[str] = (),
     ):
-        init, predict = _net_def(init_net, "init_net"), _net_def(predict_net, "predict_net")
+        init, content = _outline(init_net)
+        self._open(
+            init,
+            _net_def(predict_net, "predict_net"),
+            lambda workspace: workspace.run_net_once(content),
+            engine,
+            optimize,
+            allow,
+        )
+
+    @classmethod
+    def from_file(
+        cls,
+        path: str | os.PathLike[str],
+        engine: _native.Engine | None = None,
+        optimize: bool = True,
+        allow: Collection[str] = (),
+    ) -> Predictor:
+        """A predictor of a model in one file: a ModelDef of init_net and predict_net.
+
+        Of a file that `caffe2 optimize` or `caffe2.graph.model_file.save_model` wrote, the weights
+        are used where they lie, without a copy.  Such a file may be replaced while it is in use,
+        but not written over.  Arguments and errors as above; OSError for what cannot be read and
+        UsageError, which is a ValueError, for what is no model.
+        """
+        try:
+            file = _native.ModelFile(os.fspath(path))
+        except _native.EngineError:
+            # Text, or an error, which is explained here.
+            model = load_message(caffe2_pb2.ModelDef, path)
+            if len(model.net) != 2:
+                raise UsageError(
+                    f"{path} holds {len(model.net)} net(s); two are needed: one that fills the "
+                    "parameters, one that predicts"
+                ) from None
+            return cls(model.net[0], model.net[1], engine, optimize, allow)
+        predictor = cls.__new__(cls)
+        predictor._open(
+            read_message(caffe2_pb2.NetDef, file.init_outline(), f"{path}, net 0,"),
+            read_message(caffe2_pb2.NetDef, file.predict(), f"{path}, net 1,"),
+            file.run_init,
+            engine,
+            optimize,
+            allow,
+        )
+        return predictor
+
+    def _open(
+        self,
+        init: caffe2_pb2.NetDef,
+        predict: caffe2_pb2.NetDef,
+        fill: Callable[[_native.Workspace], None],
+        engine: _native.Engine | None,
+        optimize: bool,
+        allow: Collection[str],
+    ) -> None:
+        """init: without the values that `fill` gives to the parameters."""
         _check_operators({"init_net": init, "predict_net": predict}, allow)
         filled = {name for op in init.op for name in op.output}
         if not predict.external_input:
@@ -66,7 +126,7 @@ class Predictor:
         self._workspace = new_workspace(engine)
         self._workspace.allow_files("files" in allow)
         self._lock = threading.Lock()
-        self._workspace.run_net_once(init.SerializeToString())
+        fill(self._workspace)
         for name in self.inputs:
             self._workspace.create_blob(name)
         self._folded: set[str] = set()
@@ -75,7 +135,9 @@ class Predictor:
         if not predict.name:
             predict.name = "predict_net"
         self._name = predict.name
-        self._workspace.create_net(predict.SerializeToString(), hide_intermediates=True)
+        self._workspace.create_net(
+            predict.SerializeToString(), hide_intermediates=True, own_inputs=True
+        )
         listed = self.needed or self.inputs[:1]
         self._prepared = self._workspace.prepare(self._name, listed, self.outputs)
 
@@ -129,6 +191,19 @@ class Predictor:
             self._workspace.run_net(self._name)
             return [cast(Array, self._workspace.fetch(name)) for name in self.outputs]
 
+    def time_operators(
+        self, inputs: Sequence[Any] | Mapping[str, Any], runs: int = 10
+    ) -> list[tuple[str, str, float]]:
+        """Type, first output and milliseconds of each operator that runs, on average over `runs`
+        runs: 0 for those whose work another one does on the way.  Inputs and errors as in `run`,
+        which happens once before."""
+        self.run(inputs)
+        with self._lock:
+            times = self._workspace.time_operators(self._name, runs)
+            net = caffe2_pb2.NetDef.FromString(self._workspace.net_def(self._name))
+        named = [(op.type, next(iter(op.output), "")) for op in net.op]
+        return [(*name, ms) for name, ms in zip(named, times, strict=True)]
+
     def _named(self, inputs: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(inputs, (str, bytes, bytearray, memoryview)) or hasattr(inputs, "__array__"):
             raise TypeError(
@@ -164,6 +239,19 @@ def _unresolved(net: caffe2_pb2.NetDef, known: set[str], wanted: Sequence[str]) 
         known.update(op.output)
     unresolved.update((name, None) for name in wanted if name not in known)
     return list(unresolved)
+
+
+def _outline(init_net: Any) -> tuple[caffe2_pb2.NetDef, bytes]:
+    """A net without the values of its fills, which may be large, and its bytes with them."""
+    net = init_net.Proto() if hasattr(init_net, "Proto") else init_net
+    content = net.SerializeToString() if isinstance(net, caffe2_pb2.NetDef) else net
+    if isinstance(content, bytes):
+        # What goes wrong here is text, or is explained below.
+        with contextlib.suppress(_native.EngineError, UsageError):
+            outline = _native.without_values(content)
+            return read_message(caffe2_pb2.NetDef, outline, "init_net"), content
+    whole = _net_def(init_net, "init_net")
+    return whole, whole.SerializeToString()
 
 
 def _net_def(net: Any, what: str) -> caffe2_pb2.NetDef:

@@ -291,6 +291,16 @@ caffe2_code caffe2_predictor_create(const caffe2_engine* engine, const void* ini
   });
 }
 
+caffe2_code caffe2_predictor_open(const caffe2_engine* engine, const char* path,
+                                  caffe2_predictor** predictor, caffe2_error* error) {
+  return create(predictor, error, [&] {
+    const auto& shared = object(engine, "engine").engine;
+    CAFFE2_ENFORCE(path != nullptr, "the path is NULL");
+    return std::unique_ptr<caffe2_predictor>(
+        new caffe2_predictor{Predictor(shared, std::string(path))});
+  });
+}
+
 void caffe2_predictor_free(caffe2_predictor* predictor) { delete predictor; }
 
 size_t caffe2_predictor_input_count(const caffe2_predictor* predictor) {

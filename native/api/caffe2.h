@@ -182,6 +182,10 @@ CAFFE2_API caffe2_code caffe2_predictor_create(const caffe2_engine* engine, cons
                                                size_t init_bytes, const void* predict_net,
                                                size_t predict_bytes, caffe2_predictor** predictor,
                                                caffe2_error* error);
+// Both nets in one file, a serialized ModelDef (`caffe2 optimize` writes them). Weights are used
+// where they lie in the file, which may be replaced meanwhile but not written over.
+CAFFE2_API caffe2_code caffe2_predictor_open(const caffe2_engine* engine, const char* path,
+                                             caffe2_predictor** predictor, caffe2_error* error);
 CAFFE2_API void caffe2_predictor_free(caffe2_predictor* predictor);
 
 // The inputs are all of external_input. An input that init_net does not fill is needed: it has to

@@ -4,16 +4,17 @@
 #include <set>
 #include <utility>
 
+#include "core/model.h"
 #include "core/near_names.h"
 
 namespace caffe2 {
 
 namespace {
 
-NetDef parse_net(std::string_view bytes, const char* what) {
+NetDef parse_net(std::string_view bytes, const char* what, const ParseOptions& options = {}) {
   NetDef net;
   try {
-    net = parse<NetDef>(bytes);
+    net = parse<NetDef>(bytes, options);
   } catch (const Error& error) {
     fail(error.code(), what, " is no serialized NetDef: ", error.text());
   }
@@ -47,9 +48,21 @@ std::vector<std::string> unresolved(const NetDef& net, std::set<std::string_view
 Predictor::Predictor(std::shared_ptr<Engine> engine, std::string_view init_net,
                      std::string_view predict_net)
     : workspace_(std::move(engine)) {
+  ParseOptions options;
+  options.borrow = true;  // the net is gone before the bytes are
+  const NetDef init = parse_net(init_net, "init_net", options);
+  open(init, parse_net(predict_net, "predict_net"), [&] { workspace_.run_net_once(init, {}); });
+}
+
+Predictor::Predictor(std::shared_ptr<Engine> engine, const std::string& path)
+    : workspace_(std::move(engine)) {
+  ModelFile file(path);
+  open(file.init(), parse_net(serialize(file.predict()), "the second net of the file"),
+       [&] { file.run_init(workspace_); });
+}
+
+void Predictor::open(const NetDef& init, NetDef predict, const std::function<void()>& fill) {
   workspace_.allow(0);  // a net from anywhere reads and writes no files
-  NetDef init = parse_net(init_net, "init_net");
-  NetDef predict = parse_net(predict_net, "predict_net");
   std::set<std::string> filled;
   for (const OperatorDef& op : init.op) filled.insert(op.output.begin(), op.output.end());
 
@@ -61,11 +74,12 @@ Predictor::Predictor(std::shared_ptr<Engine> engine, std::string_view init_net,
   outputs_ = predict.external_output;
   check_blobs(init, predict, {filled.begin(), filled.end()});
 
-  workspace_.run_net_once(std::move(init), {});
+  fill();
   for (const Input& input : inputs_) workspace_.create_blob(input.name);
   if (predict.name.value_or("").empty()) predict.name = "predict_net";
   net_ = *predict.name;
-  workspace_.create_net(std::move(predict), {}, false, {.hide_intermediates = true});
+  workspace_.create_net(std::move(predict), {}, false,
+                        {.hide_intermediates = true, .own_inputs = true});
 }
 
 void Predictor::check_blobs(const NetDef& init, const NetDef& predict,

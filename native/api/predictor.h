@@ -1,5 +1,6 @@
 // A net with its parameters, ready to answer, by the rules of caffe2/runtime/predictor.py.
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -23,6 +24,8 @@ class Predictor {
   // together, before any of them runs, or when init_net fails.
   Predictor(std::shared_ptr<Engine> engine, std::string_view init_net,
             std::string_view predict_net);
+  // Both in one file, a ModelDef, whose weights are used where they lie.
+  Predictor(std::shared_ptr<Engine> engine, const std::string& path);
 
   const std::vector<Input>& inputs() const { return inputs_; }
   const std::vector<std::string>& outputs() const { return outputs_; }
@@ -32,6 +35,8 @@ class Predictor {
   Tensor output(std::string_view name) const;  // of the last run, which succeeded
 
  private:
+  // fill runs init_net.
+  void open(const NetDef& init, NetDef predict, const std::function<void()>& fill);
   void check_blobs(const NetDef& init, const NetDef& predict,
                    const std::vector<std::string>& filled) const;
   std::string needed_text() const;

@@ -12,6 +12,7 @@
 #include "bindings/databases.h"
 #include "bindings/declared.h"
 #include "bindings/host.h"
+#include "bindings/models.h"
 #include "bindings/prepared.h"
 #include "bindings/reference.h"
 #include "core/int8_tensor.h"
@@ -90,8 +91,8 @@ void require_names(const PlanDef& plan) {
 }
 
 template <class Message>
-Message parse_named(const nb::bytes& bytes) {
-  auto message = parse<Message>(view(bytes));
+Message parse_named(const nb::bytes& bytes, const ParseOptions& options = {}) {
+  auto message = parse<Message>(view(bytes), options);
   require_names(message);
   return message;
 }
@@ -130,8 +131,13 @@ void feed_int8(Workspace& workspace, const std::string& name, const InputArray& 
 }
 
 nb::object view_blob(Workspace& workspace, const std::string& name) {
-  const BlobValue value = workspace.get_blob(name)->get_shared();
+  const std::shared_ptr<Blob> blob = workspace.get_blob(name);
+  BlobValue value = blob->get_shared();
   CAFFE2_ENFORCE(value.is_tensor(), "blob '", name, "' holds no tensor");
+  if (value.tensor.storage()->lent()) {  // nobody writes into a file
+    value.tensor = value.tensor.copy();
+    blob->set(value);
+  }
   return view_array(value.tensor);
 }
 
@@ -326,14 +332,15 @@ void bind_workspace(nb::module_& m) {
       .def(
           "create_net",
           [](Workspace& w, const nb::bytes& def, std::vector<std::string> sites, bool overwrite,
-             bool hide_intermediates) {
+             bool hide_intermediates, bool own_inputs) {
             Calls::instance().run([&] {
               w.create_net(parse_named<NetDef>(def), std::move(sites), overwrite,
-                           {hide_intermediates});
+                           {hide_intermediates, own_inputs});
             });
           },
           nb::arg("net_def"), nb::arg("sites") = std::vector<std::string>(),
-          nb::arg("overwrite") = false, nb::arg("hide_intermediates") = false)
+          nb::arg("overwrite") = false, nb::arg("hide_intermediates") = false,
+          nb::arg("own_inputs") = false)
       .def(
           "run_net",
           [](Workspace& w, const std::string& name) {
@@ -369,8 +376,11 @@ void bind_workspace(nb::module_& m) {
       .def(
           "run_net_once",
           [](Workspace& w, const nb::bytes& def, std::vector<std::string> sites) {
-            Calls::instance().run(
-                [&] { w.run_net_once(parse_named<NetDef>(def), std::move(sites)); });
+            Calls::instance().run([&] {
+              ParseOptions options;
+              options.borrow = true;  // the bytes outlive the net
+              w.run_net_once(parse_named<NetDef>(def, options), std::move(sites));
+            });
           },
           nb::arg("net_def"), nb::arg("sites") = std::vector<std::string>())
       .def(
@@ -424,6 +434,7 @@ NB_MODULE(_native, m) {
   bind_engine(m);
   bind_workspace(m);
   bind_plans(m);
+  bind_models(m);
   m.def("set_declarations", set_declarations, nb::arg("find"));
   bind_databases(m);
   m.def("operator_types", [] {

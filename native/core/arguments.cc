@@ -62,7 +62,7 @@ std::vector<float> Arguments::reals(std::string_view name) const {
   if (arg == nullptr) {
     out.assign(schema.default_floats, schema.default_floats + schema.n_default_floats);
   } else if (!arg->floats.empty()) {
-    out.assign(arg->floats.begin(), arg->floats.end());
+    out = arg->floats.values();
   } else {
     out.assign(arg->ints.begin(), arg->ints.end());
   }

@@ -23,6 +23,7 @@ class Parser {
  public:
   Parser(size_t input_size, const ParseOptions& options)
       : borrow_(options.borrow),
+        lender_(options.lender),
         operators_left_(options.max_operators),
         memory_(options.memory_base + options.memory_factor * input_size),
         memory_left_(memory_) {}
@@ -31,6 +32,7 @@ class Parser {
   void read(M& message, wire::Reader in, int depth);
 
   bool borrow() const { return borrow_; }
+  const std::shared_ptr<const MappedFile>& lender() const { return lender_; }
 
   // Called before memory is taken.
   void charge(const wire::Reader& in, uint64_t bytes) {
@@ -45,6 +47,7 @@ class Parser {
 
  private:
   const bool borrow_;
+  const std::shared_ptr<const MappedFile> lender_;
   uint64_t operators_left_;
   const uint64_t memory_;
   uint64_t memory_left_;
@@ -115,7 +118,7 @@ class FieldParser {
   bool take(std::vector<T>& member) {
     if constexpr (std::is_arithmetic_v<T>) {
       if (tag_.type == wire::kTypeOf<T>) {
-        take_run(member);
+        *grow(member, 1) = in_.scalar<T>();
         return true;
       }
     }
@@ -159,19 +162,32 @@ class FieldParser {
     return true;
   }
 
-  // Unpacked numbers mostly stand in a row: those of fixed width are counted before they are read,
-  // so that big weights need no growing vector.
-  template <class T>
-  void take_run(std::vector<T>& member) {
-    *grow(member, 1) = in_.scalar<T>();
-    if constexpr (wire::kFixedWidth<T>) {
-      const size_t count = in_.count_run(tag_bytes_, tag_bytes_.size() + sizeof(T));
-      T* out = grow(member, count);
-      for (size_t i = 0; i < count; i++) {
-        in_.tag();
-        out[i] = in_.scalar<T>();
-      }
+  bool take(wire::Floats& member) {
+    std::string_view body;
+    size_t count = 1, step = sizeof(float);
+    if (tag_.type == wire::Type::kFixed32) {
+      // They mostly stand in a row, each behind its tag.
+      step += tag_bytes_.size();
+      const size_t start = in_.offset();
+      in_.scalar<float>();
+      const size_t more = in_.count_run(tag_bytes_, step);
+      in_.take(more * step);
+      body = in_.since(start);
+      count += more;
+    } else if (tag_.type == wire::Type::kBytes) {
+      body = in_.bytes();
+      count = count_packed<float>(in_, body);
+    } else {
+      return false;
     }
+    wire::Floats found = wire::Floats::borrow(body.data(), count, step, parser_.lender());
+    if (parser_.borrow() && member.empty()) {
+      member = std::move(found);
+    } else {
+      parser_.charge(in_, count * uint64_t{sizeof(float)});
+      member.append(found);
+    }
+    return true;
   }
 
   template <class T>
@@ -297,6 +313,10 @@ class Writer {
   template <class T>
   void put(uint32_t number, const wire::Packed<T>& member) {
     if (!member.empty()) put_text(number, member.encoded());
+  }
+
+  void put(uint32_t number, const wire::Floats& member) {
+    for (size_t i = 0; i < member.size(); i++) put_one(number, member[i]);
   }
 
   template <class T>

@@ -119,7 +119,7 @@ struct Argument {
   std::optional<float> f;
   std::optional<int64_t> i;
   std::optional<std::string> s;
-  std::vector<float> floats;
+  wire::Floats floats;
   std::vector<int64_t> ints;
   std::vector<std::string> strings;
   Box<NetDef> n;
@@ -229,9 +229,11 @@ struct ParseOptions {
   uint64_t memory_base = uint64_t{16} << 20;
   uint64_t memory_factor = 32;
 
-  // Leave byte_data, raw_data, content and packed numbers where they are: no copy is made of a big
-  // tensor, and the input has to outlive the message and all copies of it.
+  // Leave byte_data, raw_data, content, packed numbers and the floats of arguments where they are:
+  // no copy is made of a big tensor, and the input has to outlive the message and all copies of it.
   bool borrow = false;
+  // With borrow, for input in a file: keeps it alive for whoever goes on using floats of arguments.
+  std::shared_ptr<const MappedFile> lender;
 };
 
 // Reads a message as protobuf does: of a field given twice the last value counts, messages given

@@ -120,16 +120,19 @@ CompiledNet::CompiledNet(NetDef def, std::vector<std::string> sites, Workspace& 
       operators_.push_back(make_operator(context, device_of(def_, op), workspace_));
     });
   }
+  const auto ordinary = [&](int i) {
+    const Kind kind = schemas[i]->kind;
+    return schemas[i]->native && def_.op[i].engine != "REFERENCE" &&
+           (kind == Kind::kPure || kind == Kind::kRandom);
+  };
   if (options.hide_intermediates) {
-    private_ = PrivateBlobs(
-        def_,
-        [&](int i) {
-          const Kind kind = schemas[i]->kind;
-          return schemas[i]->native && def_.op[i].engine != "REFERENCE" &&
-                 (kind == Kind::kPure || kind == Kind::kRandom);
-        },
-        [&](const std::string& name) { return workspace_.find_blob(name) != nullptr; });
+    private_ = PrivateBlobs(def_, ordinary, [&](const std::string& name) {
+      return workspace_.find_blob(name) != nullptr;
+    });
   }
+  bool all_ordinary = true;
+  for (int i = 0; i < size(); i++) all_ordinary &= ordinary(i);
+  if (options.own_inputs && all_ordinary) find_sole_users();
   const std::string type = def_.type.value_or("");
   if (!type.empty() && type != "simple") {
     graph_.emplace(def_);
@@ -139,6 +142,22 @@ CompiledNet::CompiledNet(NetDef def, std::vector<std::string> sites, Workspace& 
     choose_layouts();
   }
   bind();
+}
+
+// Tells operators which of their inputs the net mentions nowhere else.
+void CompiledNet::find_sole_users() {
+  std::map<std::string_view, int> mentions;
+  for (const std::string& name : def_.external_output) mentions[name]++;
+  for (const OperatorDef& op : def_.op) {
+    for (const std::string& name : op.input) mentions[name]++;
+    for (const std::string& name : op.output) mentions[name]++;
+  }
+  for (int i = 0; i < size(); i++) {
+    const std::vector<std::string>& inputs = def_.op[i].input;
+    for (int k = 0; k < static_cast<int>(inputs.size()) && k < 32; k++) {
+      if (mentions[inputs[k]] == 1) operators_[i]->set_sole_user(k);
+    }
+  }
 }
 
 void CompiledNet::run() {

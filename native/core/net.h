@@ -21,6 +21,8 @@ struct NetOptions {
   // What the net writes and does not name as external output is its own: it is no blob of the
   // workspace, is not computed where nothing needs it, and shares memory.
   bool hide_intermediates = false;
+  // Nobody else uses what the net reads: it may be released once operators have it in another form.
+  bool own_inputs = false;
 };
 
 class CompiledNet {
@@ -57,6 +59,7 @@ class CompiledNet {
   int size() const { return static_cast<int>(def_.op.size()); }
   std::string net_text() const;
   void check_inputs() const;
+  void find_sole_users();
   void bind();
   std::shared_ptr<Blob> blob(const std::string& name);
   template <class Run>

@@ -79,6 +79,9 @@ class Operator {
   virtual bool chooses_layout() const { return false; }
   void set_prefers_blocked(bool prefers) { prefers_blocked_ = prefers; }
 
+  // Nobody else reads or writes what input i holds: it need not stay there.
+  void set_sole_user(int i) { sole_user_ |= uint32_t{1} << i; }
+
  protected:
   // Contract: read and check everything, ask for all outputs and scratch, and only then write:
   // what may fail comes before the first write.
@@ -93,6 +96,12 @@ class Operator {
 
   // Whether output 0 is better blocked: all that read it in this net take it so.
   bool prefers_blocked() const { return prefers_blocked_; }
+  // Whether what input i holds may be released once it is no longer needed.
+  bool may_release(int i) const {
+    const std::shared_ptr<Storage>& storage = values_[i].tensor.storage();
+    constexpr long kHolders = 2;  // the blob and values_
+    return (sole_user_ >> i & 1) != 0 && storage->views() == 0 && storage.use_count() <= kHolders;
+  }
   // Input i in plain order, for operators that take some as stored and some not.
   const Tensor& plain_input(int i);
   // The layout that all inputs have; where they differ they are made plain.
@@ -178,6 +187,7 @@ class Operator {
   std::vector<std::shared_ptr<Blob>> inputs_, outputs_;
   std::vector<BlobValue> values_;  // of the inputs, during a run
   bool prefers_blocked_ = false;
+  uint32_t sole_user_ = 0;  // bit i: of input i
   BlobValue residual_;
   const Epilogue* epilogue_ = nullptr;
   RunContext* context_ = nullptr;

@@ -269,8 +269,10 @@ void verify_argument(const Argument& arg, const ArgumentSchema& schema) {
       verify_range(schema, *arg.f);
     }
   }
-  for (const int64_t value : arg.ints) verify_range(schema, value);
-  for (const float value : arg.floats) verify_range(schema, value);
+  if (schema.has_min || schema.has_max) {
+    for (const int64_t value : arg.ints) verify_range(schema, value);
+    for (size_t i = 0; i < arg.floats.size(); i++) verify_range(schema, arg.floats[i]);
+  }
   if (schema.choices != nullptr && arg.s) {
     CAFFE2_ENFORCE(is_choice(schema.choices, *arg.s), "argument '", schema.name, "' = '", *arg.s,
                    "' is not one of: ", schema.choices);

@@ -5,6 +5,8 @@
 #include <memory>
 #include <string>
 
+#include "core/mapped_file.h"
+
 namespace caffe2 {
 
 std::shared_ptr<Storage> Storage::of_strings(std::shared_ptr<Allocator> allocator, size_t bytes) {
@@ -15,6 +17,10 @@ std::shared_ptr<Storage> Storage::of_strings(std::shared_ptr<Allocator> allocato
     std::destroy_n(static_cast<std::string*>(data), size / sizeof(std::string));
   };
   return storage;
+}
+
+void Storage::drop_pages() const {
+  if (lender_) lender_->drop(data_, bytes_);
 }
 
 Tensor::Tensor(const std::shared_ptr<Allocator>& allocator, const Shape& shape, DataType type,

@@ -4,11 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "core/allocator.h"
 #include "core/types.h"
 
 namespace caffe2 {
+
+class MappedFile;
 
 enum class Device : int32_t { kCPU = 0 };  // numbers of DeviceTypeProto
 
@@ -26,9 +29,17 @@ class Storage {
         data_(static_cast<char*>(whole_->data_) + offset),
         bytes_(bytes),
         device_(whole_->device_) {}
+  // A part of a file, for reading only.
+  Storage(std::shared_ptr<Allocator> allocator, std::shared_ptr<const MappedFile> lender,
+          void* data, size_t bytes)
+      : allocator_(std::move(allocator)),
+        lender_(std::move(lender)),
+        data_(data),
+        bytes_(bytes),
+        device_(Device::kCPU) {}
   ~Storage() {
     if (deleter_ != nullptr) deleter_(data_, bytes_);
-    if (!whole_) allocator_->release(data_, bytes_);
+    if (!whole_ && !lender_) allocator_->release(data_, bytes_);
   }
   // Memory full of empty strings, which end with it.
   static std::shared_ptr<Storage> of_strings(std::shared_ptr<Allocator> allocator, size_t bytes);
@@ -43,8 +54,17 @@ class Storage {
   // Whether a tensor of this size and type can live here. Strings never move into used memory:
   // somebody else may be reading them.
   bool fits(size_t bytes, DataType type) const {
-    return bytes_ >= bytes && deleter_ == nullptr && type != DataType::kString;
+    return bytes_ >= bytes && deleter_ == nullptr && !lender_ && type != DataType::kString;
   }
+  bool lent() const { return lender_ != nullptr; }
+  // Frees what a file has lent, to be read again when it is used.
+  void drop_pages() const;
+  // Frees the memory, of which whoever asks has what is needed in another form.
+  void release() {
+    if (whole_ || lender_ || deleter_ != nullptr) return;
+    allocator_->release(std::exchange(data_, nullptr), std::exchange(bytes_, 0));
+  }
+  bool released() const { return data_ == nullptr; }
 
   // Every write raises the version; what is derived from the content (packed weights) is kept
   // together with the version it was made from and never used at another one.
@@ -68,6 +88,7 @@ class Storage {
  private:
   std::shared_ptr<Allocator> allocator_;
   std::shared_ptr<Storage> whole_;
+  std::shared_ptr<const MappedFile> lender_;
   void* data_;
   size_t bytes_;
   void (*deleter_)(void* data, size_t bytes) = nullptr;
@@ -156,6 +177,7 @@ class Tensor {
  private:
   void* plain_data() const {
     if (!layout_.plain()) fail(Code::kInternal, "a blocked tensor was used as a plain one");
+    if (storage_->released()) fail(Code::kInternal, "a tensor was used that has been released");
     return storage_->data();
   }
   void* typed(DataType wanted) const {

@@ -104,6 +104,11 @@ class TextReader {
     }
     at_++;
   }
+  void take(wire::Floats& member, int depth) {
+    std::vector<float> more;
+    take(more, depth);
+    member.append(wire::Floats(std::move(more)));
+  }
   template <class T>
   void take(wire::Packed<T>&, int) {
     fail("values of tensors are not read from text");

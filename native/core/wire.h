@@ -4,12 +4,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
+
+namespace caffe2 {
+class MappedFile;
+}
 
 namespace caffe2::wire {
 
@@ -96,6 +101,9 @@ class Reader {
     }
   }
 
+  // The next bytes, as many as that.
+  std::string_view take(size_t size);
+
   // Passes over the value of `tag`, whose groups may be nested `depth` deep.
   void skip(Tag tag, int depth);
 
@@ -105,7 +113,6 @@ class Reader {
   [[noreturn]] void fail(const std::string& text) const;
 
  private:
-  std::string_view take(size_t size);
   void skip_group(uint32_t number, int depth);
 
   const char* next_;
@@ -199,6 +206,66 @@ class Packed {
  private:
   Bytes bytes_;
   size_t size_ = 0;
+};
+
+// The floats of a field that is not declared packed: owned, or borrowed where they lie on the wire,
+// in a row or each behind its tag.
+class Floats {
+ public:
+  Floats() = default;
+  Floats(std::vector<float> values) : owned_(std::move(values)) {}
+  // `count` floats, the first at `first`, each `step` bytes behind the one before. The lender,
+  // where they are in a file, keeps them alive.
+  static Floats borrow(const char* first, size_t count, size_t step,
+                       std::shared_ptr<const MappedFile> lender) {
+    Floats result;
+    result.first_ = first;
+    result.count_ = count;
+    result.step_ = step;
+    result.lender_ = std::move(lender);
+    return result;
+  }
+
+  size_t size() const { return first_ != nullptr ? count_ : owned_.size(); }
+  bool empty() const { return size() == 0; }
+  float operator[](size_t i) const {
+    float value;
+    std::memcpy(&value, at() + i * step_, sizeof(float));
+    return value;
+  }
+  void copy_to(float* out) const {
+    if (step_ == sizeof(float)) {
+      if (!empty()) std::memcpy(out, at(), size() * sizeof(float));
+    } else {
+      for (size_t i = 0; i < count_; i++) out[i] = (*this)[i];
+    }
+  }
+  std::vector<float> values() const {
+    std::vector<float> result(size());
+    copy_to(result.data());
+    return result;
+  }
+  void append(const Floats& more) {
+    if (first_ != nullptr) *this = Floats(values());
+    owned_.resize(owned_.size() + more.size());
+    more.copy_to(owned_.data() + (owned_.size() - more.size()));
+  }
+  void push_back(float value) { append(Floats({value})); }
+
+  // Where they lie in a row in a file, or nullptr.
+  const char* lent() const { return lender_ && step_ == sizeof(float) ? first_ : nullptr; }
+  const std::shared_ptr<const MappedFile>& lender() const { return lender_; }
+
+ private:
+  const char* at() const {
+    return first_ != nullptr ? first_ : reinterpret_cast<const char*>(owned_.data());
+  }
+
+  std::vector<float> owned_;
+  const char* first_ = nullptr;
+  size_t count_ = 0;
+  size_t step_ = sizeof(float);
+  std::shared_ptr<const MappedFile> lender_;
 };
 
 }  // namespace caffe2::wire

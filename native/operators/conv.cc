@@ -7,8 +7,10 @@
 #include <string>
 #include <utility>
 
+#include "core/kernels_id.h"
 #include "core/operator.h"
 #include "core/registry.h"
+#include "core/workspace.h"
 #include "operators/conv_volume.h"
 #include "operators/window.h"
 
@@ -159,9 +161,15 @@ bool same_weights(const ConvShape& a, const ConvShape& b) {
          a.dilation_w == b.dilation_w;
 }
 
+// Weights that were packed beforehand: the blob "<filter>#packed" of a model file. 64 bytes of text
+// say for which kernels; the packed values follow. An empty blob of this name asks for them.
+constexpr const char* kPackedSuffix = "#packed";
+constexpr size_t kPackedHeader = Allocator::kAlignment;
+
 class ConvOperator : public ConvBase {
  public:
-  using ConvBase::ConvBase;
+  explicit ConvOperator(const OperatorContext& context)
+      : ConvBase(context), workspace_(context.workspace) {}
   unsigned fuses() const override { return kFusesSum | kFusesBounds; }
   bool takes_stored() const override { return true; }
   bool chooses_layout() const override { return true; }
@@ -251,27 +259,106 @@ class ConvOperator : public ConvBase {
   const float* packed_weights(const ConvShape& s, ConvAlgorithm chosen) {
     const Tensor& w = input(1);
     const uint64_t version = w.storage()->version();
-    if (packed_ && source_.lock() == w.storage() && version == version_ && chosen == algorithm_ &&
-        same_weights(s, packed_for_)) {
+    const bool known = packed_ && source_.lock() == w.storage() && version == version_;
+    if (known && chosen == algorithm_ && same_weights(s, packed_for_)) {
       return static_cast<const float*>(packed_->data());
     }
+    const bool only_packed = known && w.storage()->released();
     const size_t bytes = kernels().conv_packed_bytes(s, chosen);
-    source_.reset();
-    if (!packed_ || packed_->bytes() < bytes) {
-      packed_.reset();
-      packed_ = std::make_unique<Storage>(engine().allocator(), bytes);
+    std::shared_ptr<Storage> packed = packed_beforehand(chosen, bytes);
+    if (packed) {
+      keep(std::move(packed), s, chosen);
+      return static_cast<const float*>(packed_->data());
     }
-    const float* weights = channels_first(w.data<float>(), s.k, s.c / s.group, s.kh * s.kw);
-    float* out = static_cast<float*>(packed_->data());
+    if (!only_packed) {
+      source_.reset();
+      if (packed_ && !packed_->whole() && packed_->bytes() >= bytes) packed = std::move(packed_);
+      packed_.reset();
+    }
+    if (!packed) packed = std::make_shared<Storage>(engine().allocator(), bytes);
+    const float* weights = only_packed
+                               ? unpacked_weights()
+                               : channels_first(w.data<float>(), s.k, s.c / s.group, s.kh * s.kw);
+    auto* out = static_cast<float*>(packed->data());
     kernels().conv_pack(s, chosen, weights, out, parallel());
-    source_ = w.storage();
-    version_ = version;
-    algorithm_ = chosen;
-    packed_for_ = s;
+    keep(std::move(packed), s, chosen);
+    drop_original();
+    give_packed(bytes);
     return out;
   }
 
-  std::unique_ptr<Storage> packed_;
+  void keep(std::shared_ptr<Storage> packed, const ConvShape& s, ConvAlgorithm algorithm) {
+    packed_ = std::move(packed);
+    source_ = input(1).storage();
+    version_ = input(1).storage()->version();
+    algorithm_ = algorithm;
+    packed_for_ = s;
+  }
+
+  // What the header of weights packed for this algorithm says.
+  std::string packed_header(ConvAlgorithm algorithm) const {
+    std::string text = concat("Conv ", static_cast<int>(algorithm), " for ",
+                              kernels::isa_name(engine().isa()), ", kernels ", kKernelsId);
+    text.resize(kPackedHeader, ' ');
+    return text;
+  }
+
+  // Those of the file that the filter is in, or nullptr where there are none for this algorithm.
+  std::shared_ptr<Storage> packed_beforehand(ConvAlgorithm algorithm, size_t bytes) const {
+    if (!input(1).storage()->lent()) return nullptr;
+    const auto blob = workspace_.find_blob(def().input[1] + kPackedSuffix);
+    if (!blob) return nullptr;
+    const Tensor packed = blob->get().tensor;
+    if (!packed.storage() || !packed.storage()->lent() || packed.type() != DataType::kFloat ||
+        packed.bytes() != kPackedHeader + bytes ||
+        packed_header(algorithm).compare(
+            0, kPackedHeader, static_cast<const char*>(packed.raw_data()), kPackedHeader) != 0) {
+      return nullptr;
+    }
+    return std::make_shared<Storage>(packed.storage(), kPackedHeader, bytes);
+  }
+
+  // Into the blob that asks for them.
+  void give_packed(size_t bytes) const {
+    const auto blob = workspace_.find_blob(def().input[1] + kPackedSuffix);
+    if (!blob || !blob->get().empty()) return;
+    const auto count = static_cast<int64_t>((kPackedHeader + bytes) / sizeof(float));
+    Tensor packed(engine().allocator(), {count}, DataType::kFloat);
+    auto* out = static_cast<char*>(packed.raw_mutable_data());
+    std::memcpy(out, packed_header(algorithm_).data(), kPackedHeader);
+    std::memcpy(out + kPackedHeader, packed_->data(), bytes);
+    blob->set(std::move(packed));
+  }
+
+  // What is packed need not be kept twice. Winograd's transformation loses bits, so that another
+  // algorithm, for inputs of another size, needs the original.
+  void drop_original() {
+    const Tensor& w = input(1);
+    w.storage()->drop_pages();
+    const bool transformed =
+        algorithm_ == ConvAlgorithm::kWinograd2 || algorithm_ == ConvAlgorithm::kWinograd4;
+    if (!transformed && w.size() < kMostNumbers && may_release(1)) w.storage()->release();
+  }
+
+  // The filter, channels first, out of its packed form: the numbers 1, 2, ... packed in the same
+  // way tell where each value is.
+  const float* unpacked_weights() {
+    const int64_t size = input(1).size();
+    const size_t bytes = kernels().conv_packed_bytes(packed_for_, algorithm_);
+    auto* places = static_cast<float*>(scratch(bytes));
+    float* weights = buffer(size);
+    for (int64_t i = 0; i < size; i++) weights[i] = static_cast<float>(i + 1);
+    kernels().conv_pack(packed_for_, algorithm_, weights, places, parallel());
+    const auto* packed = static_cast<const float*>(packed_->data());
+    for (size_t i = 0; i < bytes / sizeof(float); i++) {
+      if (places[i] > 0) weights[static_cast<int64_t>(places[i]) - 1] = packed[i];
+    }
+    return weights;
+  }
+
+  static constexpr int64_t kMostNumbers = int64_t{1} << 24;  // that a float tells apart
+  Workspace& workspace_;
+  std::shared_ptr<Storage> packed_;
   std::weak_ptr<Storage> source_;
   uint64_t version_ = 0;
   ConvAlgorithm algorithm_ = ConvAlgorithm::kDirect;

@@ -7,6 +7,7 @@
 #include <string>
 #include <type_traits>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "core/operator.h"
@@ -189,17 +190,41 @@ class GivenTensorFillOperator : public FillBase {
         std::max({values_.ints.size(), values_.floats.size(), values_.strings.size()}));
     CAFFE2_ENFORCE(count == wanted.size(), describe_output(0), " has shape ", wanted.text(), ", ",
                    wanted.size(), " values, but argument 'values' holds ", count);
+    if constexpr (std::is_same_v<T, float>) {
+      if (values_.ints.empty() && values_.strings.empty()) return fill_floats(wanted);
+    }
     std::vector<T> elements;
     elements.reserve(count);
     for (const int64_t i : values_.ints) elements.push_back(element<T>("values", i, {}, {}));
-    for (const float f : values_.floats) elements.push_back(element<T>("values", {}, f, {}));
+    for (const float f : values_.floats.values()) {
+      elements.push_back(element<T>("values", {}, f, {}));
+    }
     for (const auto& s : values_.strings) elements.push_back(element<T>("values", {}, {}, s));
     Tensor& y = output(0, wanted, TypeOf<T>::value);
     std::copy(elements.begin(), elements.end(), y.mutable_data<T>());
   }
 
+  // Straight from the message, or, the first time, memory of the file that the message is in.
+  void fill_floats(const Shape& wanted) {
+    const wire::Floats& values = values_.floats;
+    const auto address = reinterpret_cast<uintptr_t>(values.lent());
+    const size_t bytes = values.size() * sizeof(float);
+    if (address != 0 && address % Allocator::kAlignment == 0 && bytes >= kLeastLent &&
+        !std::exchange(lent_, true)) {
+      auto storage = std::make_shared<Storage>(engine().allocator(), values.lender(),
+                                               const_cast<char*>(values.lent()), bytes);
+      output_value(0, {Tensor(std::move(storage), wanted, DataType::kFloat), nullptr});
+      return;
+    }
+    values.copy_to(output(0, wanted, DataType::kFloat).mutable_data<float>());
+  }
+
+  // Small values are cheap to copy, and would keep much of the file around them in memory.
+  static constexpr size_t kLeastLent = size_t{16} << 10;
+
   const Argument& values_;
   DataType type_;
+  bool lent_ = false;
 };
 
 template <DataType type>

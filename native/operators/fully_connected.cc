@@ -96,6 +96,7 @@ class FCOperator : public FullyConnected<kTransposed> {
       packed_ =
           std::make_unique<Storage>(engine().allocator(), kernels().gemm_packed_bytes(g.n, g.k));
       kernels().gemm_pack(g, w.data<float>(), static_cast<float*>(packed_->data()), parallel());
+      w.storage()->drop_pages();
     }
     return static_cast<const float*>(packed_->data());
   }

@@ -59,6 +59,32 @@ static void test_predictor_answers(void) {
   caffe2_predictor_free(p);
 }
 
+// ModelDef: net 2. The same answers out of a file.
+static void test_a_predictor_of_a_file(void) {
+  const char* const path = "api_test_model.pb";
+  Message model = {0, {0}};
+  put_bytes(&model, 2, kInitNet, sizeof kInitNet);
+  put_bytes(&model, 2, kPredictNet, sizeof kPredictNet);
+  FILE* file = fopen(path, "wb");
+  CHECK(file != NULL && fwrite(model.data, 1, model.size, file) == model.size);
+  if (file != NULL) fclose(file);
+  caffe2_predictor* p = NULL;
+  CHECK_OK(caffe2_predictor_open(engine, path, &p, &error));
+  remove(path);
+  const caffe2_tensor x = floats(kX, 2, 2);
+  float y[6] = {0};
+  CHECK_OK(caffe2_predictor_feed(p, "x", &x, &error));
+  CHECK_OK(caffe2_predictor_run(p, &error));
+  CHECK_OK(caffe2_predictor_fetch(p, "y", y, sizeof y, NULL, &error));
+  CHECK(memcmp(y, kY, sizeof y) == 0);
+  caffe2_predictor_free(p);
+  CHECK_GIVES(CAFFE2_NOT_FOUND, "cannot be read", caffe2_predictor_open(engine, path, &p, &error));
+  CHECK(p == NULL);
+  CHECK_GIVES(CAFFE2_FAILED_PRECONDITION, "no regular file",
+              caffe2_predictor_open(engine, "/", &p, &error));
+  CHECK_GIVES(CAFFE2_INVALID_ARGUMENT, "NULL", caffe2_predictor_open(engine, NULL, &p, &error));
+}
+
 static void test_predictor_errors(void) {
   caffe2_predictor* const p = new_predictor();
   const caffe2_tensor x = floats(kX, 2, 2);
@@ -304,6 +330,7 @@ static void test_threads_share_an_engine(void) {
 int main(void) {
   engine = new_engine(2, 0);
   test_predictor_answers();
+  test_a_predictor_of_a_file();
   test_predictor_errors();
   test_predictors_that_cannot_be_made();
   test_nets_of_a_workspace();

@@ -164,7 +164,7 @@ TEST_CASE("wire: a plan of Caffe2") {
       "0676616c7565732d0000003f2d0000c0bf1a080a01731a01692003");
   const auto plan = parse<PlanDef>(bytes);
   CHECK(plan.name == "pl");
-  CHECK(plan.network[0].op[0].arg[1].floats == std::vector<float>{0.5f, -1.5f});
+  CHECK(plan.network[0].op[0].arg[1].floats.values() == std::vector<float>{0.5f, -1.5f});
   CHECK(plan.execution_step[0].network == std::vector<std::string>{"i"});
   CHECK(plan.execution_step[0].num_iter == 3);
   CHECK(serialize(plan) == bytes);
@@ -230,11 +230,20 @@ TEST_CASE("wire: repeated numbers, packed or not") {
   const std::string one = fixed(1), two = fixed(2), three = fixed(3);
   const std::string floats = tag(5, Type::kFixed32);
   const std::vector<float> expected{1, 2, 3};
-  CHECK(parse<Argument>(floats + one + floats + two + floats + three).floats == expected);
-  CHECK(parse<Argument>(field(5, one + two + three)).floats == expected);
-  CHECK(parse<Argument>(floats + one + field(5, two + three)).floats == expected);
-  CHECK(parse<Argument>(field(5, one) + floats + two + field(1, "x") + floats + three).floats ==
-        expected);
+  for (const std::string& bytes :
+       {floats + one + floats + two + floats + three, field(5, one + two + three),
+        floats + one + field(5, two + three),
+        field(5, "") + field(5, one) + floats + two + field(1, "x") + floats + three}) {
+    for (const bool borrow : {false, true}) {
+      ParseOptions options;
+      options.borrow = borrow;
+      const auto argument = parse<Argument>(bytes, options);
+      CHECK(argument.floats.values() == expected);
+      CHECK(argument.floats.size() == 3);
+      CHECK(argument.floats[1] == 2);
+      CHECK(argument.floats.lent() == nullptr);  // there is no file
+    }
+  }
   CHECK(rewritten<Argument>(field(5, one + two)) == floats + one + floats + two);
 
   const std::string minus = varint(~uint64_t{0});

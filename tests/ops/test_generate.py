@@ -121,7 +121,7 @@ def test_registrations_are_found(tmp_path):
         ],
     )
     assert found == {"Relu": [""], "Conv": ["", "IM2COL"]}
-    text = generate.operators_text(found)
+    text = generate.operators_text(found, "0123")
     for function in ("Relu", "Conv", "Conv_IM2COL"):
         declared = f"void caffe2_register_cpu_{function}(KernelRegistry&);"
         assert f"  caffe2_register_cpu_{function}(registry);" in text
