@@ -8,10 +8,11 @@ namespace caffe2 {
 
 namespace {
 
-// Whether an operator is no more than what its type says: not bound to another body.
+// Whether an operator is no more than what its type says: not bound to its NumPy body. Other
+// engines, such as CUDNN in nets that brew builds, have no kernels of their own for these types.
 bool is_plain(const OperatorDef& op, const char* type, size_t inputs) {
   return op.type == type && op.input.size() == inputs && op.output.size() == 1 &&
-         op.control_input.empty() && op.engine.value_or("").empty();
+         op.control_input.empty() && op.engine.value_or("") != "REFERENCE";
 }
 
 // Of Relu and Clip.
