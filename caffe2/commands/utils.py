@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Sequence
 
 from caffe2 import passes
-from caffe2.graph.files import load_net, save_message, save_net
-from caffe2.proto import caffe2_pb2
+from caffe2.graph.files import load_net, save_net
+from caffe2.graph.model_file import save_model
 from caffe2.runtime.inference import optimize_pair
 
 
@@ -33,8 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     predict_net = load_net(options.predict_model)
     before = len(predict_net.op)
     init, predict, notes = optimize_pair(load_net(options.init_model), predict_net, without)
-    model = caffe2_pb2.ModelDef(name=predict.name, net=[init, predict])
-    save_message(model, options.output_model)
+    save_model(init, predict, options.output_model)
     for net, path in ((init, options.output_init), (predict, options.output_predict)):
         if path:
             save_net(net, path)
