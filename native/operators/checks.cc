@@ -22,6 +22,18 @@ class IsEmptyOperator : public Operator {
   }
 };
 
+class HasElementsOperator : public Operator {
+ public:
+  using Operator::Operator;
+
+ protected:
+  void run() override {
+    bool any = false;
+    for (int i = 0; i < inputs(); i++) any = any || input(i).size() > 0;
+    output(0, {}, DataType::kBool).mutable_data<bool>()[0] = any;
+  }
+};
+
 class IsNanOperator : public Operator {
  public:
   using Operator::Operator;
@@ -172,6 +184,7 @@ class IsMemberOfOperator : public Operator {
 }  // namespace
 
 REGISTER_CPU_OPERATOR(IsEmpty, IsEmptyOperator)
+REGISTER_CPU_OPERATOR(HasElements, HasElementsOperator)
 REGISTER_CPU_OPERATOR(IsNaN, IsNanOperator)
 REGISTER_CPU_OPERATOR(ReplaceNaN, ReplaceNanOperator)
 REGISTER_CPU_OPERATOR(EnforceFinite, EnforceFiniteOperator)
