@@ -94,11 +94,10 @@ class PiecewiseLinearTransform:
     ) -> Array:
         args = op.args
         groups = _columns(Spec(predictions.shape, predictions.dtype), args)
-        parts = (bounds, slopes, intercepts)
+        parts: tuple[Any, ...] = (bounds, slopes, intercepts)
         if bounds is None:
-            parts = tuple(
-                np.asarray(part, np.float32) for part in (args.bounds, args.slopes, args.intercepts)
-            )
+            given = (args.bounds, args.slopes, args.intercepts)
+            parts = tuple(np.asarray(part, np.float32) for part in given)
         limits, slope, intercept = (_rows(part, groups) for part in parts)
         if not (limits[:, 1:] >= limits[:, :-1]).all():
             raise OperatorError("bounds", f"holds {limits.tolist()}; they must rise")
