@@ -43,7 +43,10 @@ class CreateTreeCursor:
 
 @operator("ResetCursor", inputs="cursor", outputs="", kind="stateful")
 class ResetCursor:
-    """Puts a cursor back to the first record.  cursor: made by CreateTreeCursor."""
+    """Puts a cursor back to the first record.
+
+    cursor: made by CreateTreeCursor.
+    """
 
     gradient = SHOULD_NOT_DO_GRADIENT
     reference = _CURSOR
@@ -54,8 +57,11 @@ class ResetCursor:
 
 @operator("GetCursorOffset", inputs="cursor", outputs="offsets", kind="stateful")
 class GetCursorOffset:
-    """offsets = where a cursor stands: int32, the next record, then the next row below each field
-    of lengths; empty before the first read.  cursor: made by CreateTreeCursor.
+    """offsets = where a cursor stands.
+
+    cursor: made by CreateTreeCursor.
+    offsets: int32, the next record, then the next row below each field of lengths; empty before
+    the first read.
     """
 
     reference = _CURSOR
@@ -276,7 +282,7 @@ class Append:
     "AtomicAppend",
     inputs="mutex A_or_B*",
     outputs="A*",
-    enforced_inplace=[(1, 0)],
+    inplace=[(1, 0)],
     kind="stateful",
 )
 class AtomicAppend:
@@ -314,7 +320,10 @@ class CreateTensorVector:
 
 @operator("TensorVectorSize", inputs="tensor_vector", outputs="size", kind="stateful")
 class TensorVectorSize:
-    """size = how many tensors are in a vector: int32 ().  tensor_vector: of CreateTensorVector."""
+    """size = how many tensors are in a vector.
+
+    tensor_vector: made by CreateTensorVector.  size: int32 ().
+    """
 
     gradient = SHOULD_NOT_DO_GRADIENT
     reference = _VECTOR

@@ -144,7 +144,9 @@ class TimerBegin:
 @operator("TimerEnd", inputs="timer", outputs="", kind="stateful")
 class TimerEnd:
     """Stops a timer, which must run, and adds its time in nanoseconds to the statistic
-    <counter_name>/time_ns/sum of the process, and 1 to .../count.  timer: made by TimerBegin.
+    <counter_name>/time_ns/sum of the process, and 1 to .../count.
+
+    timer: made by TimerBegin.
     """
 
     reference = _TIMER
@@ -155,7 +157,10 @@ class TimerEnd:
 
 @operator("TimerGet", inputs="timer", outputs="nanos", kind="stateful")
 class TimerGet:
-    """nanos = nanoseconds since a timer, which must run, began: int64 ().  timer: of TimerBegin."""
+    """nanos = nanoseconds since a timer, which must run, began.
+
+    timer: made by TimerBegin.  nanos: int64 ().
+    """
 
     reference = _TIMER
 
@@ -165,7 +170,10 @@ class TimerGet:
 
 @operator("TimerGetAndEnd", inputs="timer", outputs="nanos", kind="stateful")
 class TimerGetAndEnd:
-    """TimerGet and TimerEnd in one.  timer: made by TimerBegin.  nanos: int64 (1,)."""
+    """TimerGet and TimerEnd in one.
+
+    timer: made by TimerBegin.  nanos: int64 (1,).
+    """
 
     reference = _TIMER
 

@@ -357,6 +357,10 @@ def test_nothing_else_is_a_cursor():
         ("ResetCursor", ["cursor"], []),
         ("TimerEnd", ["cursor"], []),
         ("UnPackRecords", ["cursor"], ["out0"]),
+        ("CollectTensor", ["cursor", "b"], ["cursor"]),
     ):
+        args = {"num_to_collect": 1} if type == "CollectTensor" else {}
         with pytest.raises(RuntimeError, match="which this operator does not take"):
-            run(type, inputs, outputs)
+            run(type, inputs, outputs, **args)
+    with pytest.raises(RuntimeError, match="there are 1 inputs for 5 fields"):
+        run("PackRecords", ["b"], ["packed"], fields=FIELDS)

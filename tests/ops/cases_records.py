@@ -125,6 +125,8 @@ LOOSER = {
     "MergeIdLists": "lengths and values, a list at least",
     "KeySplit": "as many outputs as categorical_limit says",
     "PadEmptySamples": "as many outputs as inputs",
+    "CollectTensor": "two inputs at least",
+    "ReadRandomBatch": "a cursor, idx and offsets",
     "Append": "an A without elements may be of any type and shape",
 }
 SPECIAL = {
@@ -133,3 +135,4 @@ SPECIAL = {
     if declaration.module in ("caffe2.ops.dataset", "caffe2.ops.stats")
     and name not in ("Append", "HasElements")
 }
+MORE_IN_PLACE = {"AtomicAppend": "for any number of blobs, of which the first were asked about"}

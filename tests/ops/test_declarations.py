@@ -378,6 +378,8 @@ class Message:
         (Scalar(), {"i": 3}, 3),
         (Scalar(), {"f": 3.0}, 3.0),
         (Scalar(), {"s": b"x"}, "x"),
+        (Ints(), {"i": 3}, ()),
+        (Floats(), {"f": 3.0}, ()),
     ],
 )
 def test_argument_from_message(argument, fields, expected):
@@ -395,8 +397,7 @@ def test_argument_from_message(argument, fields, expected):
         (Int(), {}),
         (Float(), {"s": b"3"}),
         (Str(), {"i": 3}),
-        (Ints(), {"i": 3}),
-        (Ints(), {"f": 3.0}),
+        (Ints(), {"s": b"3"}),
         (Scalar(), {"ints": [1]}),
     ],
 )
