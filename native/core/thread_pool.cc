@@ -19,8 +19,9 @@ namespace caffe2 {
 
 namespace {
 
-// Turns of a short wait before a thread goes to sleep: some tens of microseconds.
-constexpr int kSpins = 2000;
+// How long a thread looks out for work, or for the end of its own, before it goes to sleep: longer
+// than what lies between two operators, and than waking takes.
+constexpr std::chrono::microseconds kPatience(200);
 
 thread_local bool inside_block = false;
 thread_local bool is_worker = false;
@@ -33,6 +34,59 @@ void relax() {
 #endif
 }
 
+// Looks at `ready` for a while; whether it came true.
+template <class Ready>
+bool watch(const Ready& ready) {
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  do {
+    for (int i = 0; i < 16; i++) {
+      if (ready()) return true;
+      relax();
+    }
+  } while (std::chrono::steady_clock::now() < end);
+  return ready();
+}
+
+// For sections of a few instructions: a mutex would put the second thread to sleep.
+class SpinLock {
+ public:
+  void lock() {
+    for (int turn = 1; held_.exchange(true, std::memory_order_acquire); turn++) {
+      if (turn % 64 == 0) std::this_thread::yield();
+      relax();
+    }
+  }
+  void unlock() { held_.store(false, std::memory_order_release); }
+
+ private:
+  std::atomic<bool> held_{false};
+};
+
+// Where threads sleep until something they watched has changed.
+class Bed {
+ public:
+  // `ready` must become true before wake_all() is called.
+  template <class Ready>
+  void sleep_until(const Ready& ready) {
+    std::unique_lock lock(mutex_);
+    sleepers_++;
+    wake_.wait(lock, ready);
+    sleepers_--;
+  }
+  void wake_all() {
+    if (sleepers_ == 0) return;
+    {
+      std::lock_guard lock(mutex_);
+    }
+    wake_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::atomic<int> sleepers_{0};  // changed under mutex_
+};
+
 }  // namespace
 
 class ThreadPool::Crew {
@@ -41,44 +95,38 @@ class ThreadPool::Crew {
       : threads(threads > 0 ? threads : std::max(1, int(std::thread::hardware_concurrency()))),
         born(fork_count()) {}
   ~Crew() {
-    {
-      std::lock_guard lock(mutex_);
-      stop_ = true;
-      arrivals_++;
-    }
-    wake_.notify_all();
+    stop_ = true;
+    announce();
     for (std::thread& worker : workers_) worker.join();
   }
 
   void run(int blocks, Task task, void* context) {
+    start();
     Job job{task, context, blocks};
-    try {
-      std::lock_guard lock(mutex_);
-      start();
-      jobs_.push_back(&job);
-      arrivals_++;
-    } catch (const std::bad_alloc&) {
-      // Nobody else hears of it; the caller does it all.
+    {
+      std::lock_guard lock(lock_);
+      job.others = jobs_;
+      jobs_ = &job;
     }
-    wake_.notify_all();
+    announce();
     work(job);
     {
-      std::lock_guard lock(mutex_);
-      std::erase(jobs_, &job);  // who has not joined by now need not
+      std::lock_guard lock(lock_);  // who has not joined by now need not
+      Job** place = &jobs_;
+      while (*place != &job) place = &(*place)->others;
+      *place = job.others;
     }
-    for (int spin = 0; spin < kSpins && job.joined != 0; spin++) relax();
-    std::unique_lock lock(mutex_);
-    done_.wait(lock, [&] { return job.joined == 0; });
+    const auto done = [&] { return job.joined == 0; };
+    if (!watch(done)) callers_.sleep_until(done);
   }
 
   void offer(std::function<void()> work) {
+    start();
     {
-      std::lock_guard lock(mutex_);
-      start();
+      std::lock_guard lock(lock_);
       offers_.push_back(std::move(work));
-      arrivals_++;
     }
-    wake_.notify_one();
+    announce();
   }
 
   const int threads;
@@ -89,8 +137,9 @@ class ThreadPool::Crew {
     Task task;
     void* context;
     int blocks;
+    Job* others = nullptr;  // the list goes on
     std::atomic<int> next{0};
-    std::atomic<int> joined{0};  // workers inside; changed under mutex_
+    std::atomic<int> joined{0};  // workers inside; raised under lock_
   };
 
   static void work(Job& job) {
@@ -103,6 +152,9 @@ class ThreadPool::Crew {
   }
 
   void start() {
+    if (started_) return;
+    std::lock_guard lock(starting_);
+    if (started_) return;
     try {
       while (static_cast<int>(workers_.size()) < threads - 1) {
         workers_.emplace_back([this] { worker(); });
@@ -110,44 +162,55 @@ class ThreadPool::Crew {
     } catch (const std::exception&) {
       // The system gives no more threads: the callers and those that exist do the work.
     }
+    started_ = true;
+  }
+
+  // There is something new to look at.
+  void announce() {
+    arrivals_++;
+    idle_.wake_all();
+  }
+
+  Job* join() {
+    std::lock_guard lock(lock_);
+    Job* job = jobs_;
+    while (job && job->next >= job->blocks) job = job->others;
+    if (job) job->joined++;
+    return job;
+  }
+
+  std::function<void()> take_offer() {
+    std::lock_guard lock(lock_);
+    if (offers_.empty()) return nullptr;
+    std::function<void()> offer = std::move(offers_.front());
+    offers_.pop_front();
+    return offer;
   }
 
   void worker() {
     is_worker = true;
-    std::unique_lock lock(mutex_);
     while (true) {
       const uint64_t seen = arrivals_;
       if (stop_) return;
-      const auto open = std::find_if(jobs_.begin(), jobs_.end(),
-                                     [](Job* job) { return job->next < job->blocks; });
-      if (open != jobs_.end()) {
-        Job& job = **open;
-        job.joined++;
-        lock.unlock();
-        work(job);
-        lock.lock();
-        if (--job.joined == 0) done_.notify_all();
-      } else if (!offers_.empty()) {
-        const std::function<void()> offered = std::move(offers_.front());
-        offers_.pop_front();
-        lock.unlock();
-        offered();
-        lock.lock();
+      if (Job* job = join()) {
+        work(*job);
+        if (--job->joined == 0) callers_.wake_all();  // the job may be gone already
+      } else if (const std::function<void()> offer = take_offer()) {
+        offer();
       } else {
-        lock.unlock();
-        for (int spin = 0; spin < kSpins && arrivals_ == seen; spin++) relax();
-        lock.lock();
-        wake_.wait(lock, [&] { return arrivals_ != seen; });
+        const auto news = [&] { return arrivals_ != seen; };
+        if (!watch(news)) idle_.sleep_until(news);
       }
     }
   }
 
-  std::mutex mutex_;
-  std::condition_variable wake_, done_;
-  std::vector<Job*> jobs_;
+  SpinLock lock_;  // guards the next two
+  Job* jobs_ = nullptr;
   std::deque<std::function<void()>> offers_;
-  std::atomic<uint64_t> arrivals_{0};  // raised under mutex_ for whatever a worker should look at
-  bool stop_ = false;
+  std::atomic<uint64_t> arrivals_{0};
+  std::atomic<bool> stop_{false}, started_{false};
+  Bed idle_, callers_;
+  std::mutex starting_;
   std::vector<std::thread> workers_;
 };
 

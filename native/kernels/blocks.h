@@ -19,8 +19,9 @@ FORCE_INLINE int lane_count(int threads, int64_t blocks) {
 }
 
 // Calls body(block, lane) for every block. No two calls with the same lane run at the same time, so
-// that body may use the lane's slice of scratch; which lane gets which block is left to chance and
-// must not influence results.
+// that body may use the lane's slice of scratch. Each lane begins with a share of its own, so that
+// operators that follow each other find their data in the caches of their core, and goes on with
+// what others left; which lane gets which block must not influence results.
 template <class Body>
 void for_blocks(const Parallel& parallel, int64_t blocks, const Body& body) {
   const int lanes = lane_count(parallel.threads, blocks);
@@ -28,18 +29,31 @@ void for_blocks(const Parallel& parallel, int64_t blocks, const Body& body) {
     for (int64_t b = 0; b < blocks; b++) body(b, 0);
     return;
   }
+  struct alignas(kAlignment) Share {
+    ptrdiff_t next, end;
+  };
   struct Context {
     const Body* body;
-    ptrdiff_t blocks, next;
-  } context{&body, (ptrdiff_t)blocks, 0};
+    int count;
+    Share shares[16];
+  } context;
+  context.body = &body;
+  context.count = (int)min_of<int64_t>(lanes, 16);
+  for (int i = 0; i < context.count; i++) {
+    context.shares[i] = {(ptrdiff_t)(i * blocks / context.count),
+                         (ptrdiff_t)((i + 1) * blocks / context.count)};
+  }
   parallel.run(
       parallel.pool, lanes,
       [](void* pointer, int lane) {
         Context& c = *(Context*)pointer;
-        for (;;) {
-          const ptrdiff_t b = __atomic_fetch_add(&c.next, 1, __ATOMIC_RELAXED);
-          if (b >= c.blocks) return;
-          (*c.body)(b, lane);
+        for (int i = 0; i < c.count; i++) {
+          Share& share = c.shares[(lane + i) % c.count];
+          for (;;) {
+            const ptrdiff_t b = __atomic_fetch_add(&share.next, 1, __ATOMIC_RELAXED);
+            if (b >= share.end) break;
+            (*c.body)(b, lane);
+          }
         }
       },
       &context);

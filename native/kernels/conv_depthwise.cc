@@ -6,18 +6,22 @@ namespace caffe2::kernels::CAFFE2_KERNELS_ISA {
 
 namespace {
 
-// A block of work is a strip of output rows of one block of channels of one image.
+// A block of work is a strip of output rows of one block of channels of one image. Threads share
+// what a pointwise convolution before or after shares, that is rows of large images, channels of
+// small ones: what one core has written it reads again.
 struct Plan {
   ConvSizes sizes;
   int64_t c_blocks, rows, strips;
   std::size_t lane_bytes;
 };
 
-FORCE_INLINE Plan plan_for(const ConvShape& s) {
+FORCE_INLINE Plan plan_for(const ConvShape& s, int threads) {
   Plan p = {ConvSizes(s), ceil_div(s.c, VL), 0, 1, 0};
-  const int64_t wanted = ceil_div(8, s.n * p.c_blocks);
+  const bool by_rows = p.sizes.pixels >= 28 * 28;
+  const int64_t blocks = threads > 1 ? 4 * threads : 1;
+  const int64_t wanted = ceil_div(blocks, s.n * (by_rows ? 1 : p.c_blocks));
   const int64_t useful = max_of<int64_t>(1, p.sizes.pixels * p.sizes.taps * VL / ELEMENTS);
-  p.strips = min_of(p.sizes.oh, min_of(wanted, useful));
+  p.strips = min_of(p.sizes.oh, by_rows ? wanted : min_of(wanted, useful));
   p.rows = ceil_div(p.sizes.oh, p.strips);
   p.strips = ceil_div(p.sizes.oh, p.rows);
   Slices lane(nullptr);
@@ -112,7 +116,7 @@ void depthwise_pack(const ConvShape& s, const float* weights, float* packed, con
 }
 
 std::size_t depthwise_forward_scratch(const ConvShape& s, int threads) {
-  const Plan plan = plan_for(s);
+  const Plan plan = plan_for(s, threads);
   return (std::size_t)lane_count(threads, s.n * plan.c_blocks * plan.strips) * plan.lane_bytes;
 }
 
@@ -157,13 +161,14 @@ static void convolve_row(const ConvShape& s, const ConvSizes& z, Row inner, int6
 void depthwise_forward(const ConvForward& f, const float* x, const float* packed, float* y,
                        void* scratch, const Parallel& parallel) {
   const ConvShape& s = f.shape;
-  const Plan plan = plan_for(s);
+  const Plan plan = plan_for(s, parallel.threads);
   const ConvSizes& z = plan.sizes;
   const Row inner = row_for(s);
   const bool x_blocked = f.x_layout == Layout::kBlocked, y_blocked = f.y_layout == Layout::kBlocked;
   for_blocks(parallel, s.n * plan.c_blocks * plan.strips, [&](int64_t block, int lane) {
-    const int64_t strip = block % plan.strips, plane = block / plan.strips;
-    const int64_t image = plane / plan.c_blocks, c = plane % plan.c_blocks * VL;
+    const int64_t c = block % plan.c_blocks * VL, rest = block / plan.c_blocks;
+    const int64_t strip = rest % plan.strips, image = rest / plan.strips;
+    const int64_t plane = image * plan.c_blocks + c / VL;
     const int64_t first = strip * plan.rows, last = min_of(first + plan.rows, z.oh);
     const int channels = (int)min_of<int64_t>(VL, s.c - c);
     Slices slices((char*)scratch + lane * plan.lane_bytes);

@@ -268,6 +268,7 @@ static void convolve(const Plan& plan, const Strip& strip, const StripPointers& 
   shape.out_row = VL;
   shape.out_vector = p.out_plane;
   shape.bounds = bounds;
+  shape.scattered = layout.sizes.taps == 1;
   const int64_t filter = VL * layout.sizes.reduction;
   const int64_t tiles_in_all = ceil_div(lines, together) * tiles.tiles;
   const Ahead ahead(s.group * layout.k_vectors * filter, TILE_VECTORS * filter, tiles_in_all,

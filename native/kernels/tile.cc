@@ -79,6 +79,10 @@ void tile(const TileShape& t, const TilePointers& at) {
     for (const float* end_ahead = ahead + t.ahead_step; ahead != end_ahead; ahead += LINE) {
       __builtin_prefetch(ahead, 0, 2);
     }
+    if (PS == VL && t.scattered && end - run > 2) {
+      const float* later = at.a + run[2].offset;
+      UNROLL_ROWS for (int p = 0; p < P; p++) __builtin_prefetch(later + p * VL, 0, 3);
+    }
     Scalars<P, PS> a(at.a + run->offset, t.a_pixel);
 #pragma GCC unroll 4
     for (ptrdiff_t r = run->count; r > 0; r--) {

@@ -36,6 +36,7 @@ struct TileShape {
   ptrdiff_t w_step = 0, w_vector = VL;
   ptrdiff_t out_row = 0, out_vector = VL;
   ptrdiff_t ahead_step = 0;  // what each run brings into the cache of `ahead`, if not 0
+  bool scattered = false;
   Bounds bounds;
 };
 
