@@ -265,7 +265,10 @@ void CompiledNet::run_in_order(RunContext& context) {
 
 void CompiledNet::end_run() {
   if (!declined_.empty()) unfuse_declined();
-  if (!graph_) private_.settle(def_, steps_, workspace_.engine().allocator());
+  if (graph_) return;
+  private_.settle(
+      def_, steps_, [this](int i) { return operators_[i]->joined(); },
+      workspace_.engine().allocator());
 }
 
 void CompiledNet::observe(Observer observer) {

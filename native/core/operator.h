@@ -75,6 +75,9 @@ class Operator {
     (void)i;
     return false;
   }
+  // Whether its last output was its inputs as they lie, one after the other. Where a net puts them
+  // so, there is nothing left to copy.
+  virtual bool joined() const { return false; }
   // Whether the layout of its output is its own choice, and not that of its input.
   virtual bool chooses_layout() const { return false; }
   void set_prefers_blocked(bool prefers) { prefers_blocked_ = prefers; }

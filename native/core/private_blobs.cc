@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "core/allocator.h"
 #include "core/definitions.h"
 #include "core/memory_plan.h"
 
@@ -84,21 +85,24 @@ bool PrivateBlobs::settled() const {
   });
 }
 
-void PrivateBlobs::settle(const NetDef& net, const std::vector<Step>& steps,
-                          const std::shared_ptr<Allocator>& allocator) {
-  if (settled()) return;
-  // Blobs may share memory; the value that is written first stands for all of them.
-  struct Shared {
-    Lifetime lifetime;
-    Blob* first;
-    Shape shape;
-    DataType type;
-    Layout layout;
-    long holders;
-    std::shared_ptr<Storage> storage;
-  };
-  std::map<Storage*, Shared> found;
-  const auto spans = this->spans(net, steps);
+// Blobs may share memory; the value that is written first stands for all of them.
+struct PrivateBlobs::Shared {
+  Lifetime lifetime;
+  Blob* first;
+  Shape shape;
+  DataType type;
+  Layout layout;
+  long holders;
+  std::shared_ptr<Storage> storage;
+  Shared* whole = nullptr;  // it lies in there,
+  size_t offset = 0;        // so many bytes from the start
+
+  // What others hold as well, such as an output of the net, stays where it is.
+  bool movable() const { return storage.use_count() == holders + 1; }
+};
+
+PrivateBlobs::Found PrivateBlobs::found(const std::map<std::string_view, Span>& spans) const {
+  Found found;
   for (const auto& [name, entry] : blobs_) {
     const auto span = spans.find(name);
     const BlobValue value = entry.blob->get_stored();
@@ -123,13 +127,56 @@ void PrivateBlobs::settle(const NetDef& net, const std::vector<Step>& steps,
     shared.lifetime.first = std::min(shared.lifetime.first, lifetime.first);
     shared.lifetime.last = std::max(shared.lifetime.last, lifetime.last);
   }
+  return found;
+}
+
+// Puts the inputs of the operator into its output, unless one of them is needed afterwards or lies
+// elsewhere.
+void PrivateBlobs::join(Found& found, const OperatorDef& op, int step) const {
+  const auto shared_of = [&](const std::string& name) -> Shared* {
+    const auto entry = blobs_.find(name);
+    if (entry == blobs_.end()) return nullptr;
+    const auto it = found.find(entry->second.blob->get_stored().tensor.storage().get());
+    return it == found.end() || !it->second.movable() ? nullptr : &it->second;
+  };
+  Shared* whole = shared_of(op.output[0]);
+  if (!whole || whole->lifetime.first != step) return;
+  std::vector<Shared*> parts;
+  size_t bytes = 0;
+  for (const std::string& name : op.input) {
+    Shared* part = shared_of(name);
+    if (!part || part->whole || part->lifetime.last != step || !(part->layout == whole->layout) ||
+        bytes % Allocator::kAlignment != 0 ||
+        std::find(parts.begin(), parts.end(), part) != parts.end()) {
+      return;
+    }
+    parts.push_back(part);
+    bytes += part->lifetime.bytes;
+  }
+  if (bytes != whole->lifetime.bytes) return;
+  size_t offset = 0;
+  for (Shared* part : parts) {
+    part->whole = whole;
+    part->offset = offset;
+    offset += part->lifetime.bytes;
+    whole->lifetime.first = std::min(whole->lifetime.first, part->lifetime.first);
+  }
+}
+
+void PrivateBlobs::settle(const NetDef& net, const std::vector<Step>& steps,
+                          const std::function<bool(int op)>& joined,
+                          const std::shared_ptr<Allocator>& allocator) {
+  if (settled()) return;
+  Found found = this->found(spans(net, steps));
+  for (int s = 0; s < static_cast<int>(steps.size()); s++) {
+    if (joined(steps[s].op)) join(found, net.op[steps[s].op], s);
+  }
   std::vector<Lifetime> lifetimes;
   std::vector<Shared*> values;
   for (auto& [storage, shared] : found) {
-    // What others hold as well, such as an output of the net, stays where it is.
-    if (shared.storage.use_count() != shared.holders + 1) continue;
-    lifetimes.push_back(shared.lifetime);
+    if (!shared.movable()) continue;
     values.push_back(&shared);
+    if (!shared.whole) lifetimes.push_back(shared.lifetime);
   }
   const size_t bytes = place(lifetimes);
   for (const auto& [name, entry] : blobs_) {
@@ -138,10 +185,15 @@ void PrivateBlobs::settle(const NetDef& net, const std::vector<Step>& steps,
   for (auto& [storage, shared] : found) shared.storage.reset();
   memory_.reset();
   memory_ = std::make_shared<Storage>(allocator, bytes);
-  for (size_t i = 0; i < values.size(); i++) {
-    const Shared& v = *values[i];
-    auto part = std::make_shared<Storage>(memory_, lifetimes[i].offset, lifetimes[i].bytes);
-    v.first->set(Tensor(std::move(part), v.shape, v.type, v.layout));
+  auto placed = lifetimes.begin();
+  for (Shared* value : values) {
+    if (!value->whole) value->offset = placed++->offset;
+  }
+  for (Shared* value : values) {
+    size_t offset = 0;
+    for (const Shared* v = value; v; v = v->whole) offset += v->offset;
+    auto part = std::make_shared<Storage>(memory_, offset, value->lifetime.bytes);
+    value->first->set(Tensor(std::move(part), value->shape, value->type, value->layout));
   }
 }
 

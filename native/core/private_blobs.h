@@ -25,8 +25,10 @@ class PrivateBlobs {
   std::shared_ptr<Blob> find(const std::string& name) const;  // nullptr when there is none
 
   // After a run of these steps: lays the values out in one piece of memory, by what they needed and
-  // when. Nothing to do when they lie there already.
+  // when; inputs of an operator that `joined` them lie in its output. Nothing to do when they lie
+  // there already.
   void settle(const NetDef& net, const std::vector<Step>& steps,
+              const std::function<bool(int op)>& joined,
               const std::shared_ptr<Allocator>& allocator);
 
  private:
@@ -35,6 +37,10 @@ class PrivateBlobs {
     bool one_size;  // within a run: written once, or in place
   };
   struct Span;
+  struct Shared;
+  using Found = std::map<Storage*, Shared>;
+  Found found(const std::map<std::string_view, Span>& spans) const;
+  void join(Found& found, const OperatorDef& op, int step) const;
   bool settled() const;
   std::map<std::string_view, Span> spans(const NetDef& net, const std::vector<Step>& steps) const;
 

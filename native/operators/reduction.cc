@@ -35,7 +35,7 @@ T start_value(bool empty) {
 }
 
 template <ReduceKind K, class T>
-T joined(T total, T x) {
+T joined_with(T total, T x) {
   if constexpr (K == ReduceKind::kMax) {
     return x > total || x != x ? x : total;
   } else if constexpr (K == ReduceKind::kMin) {
@@ -88,7 +88,7 @@ class ReduceOperator : public AxesOperator {
     std::fill_n(out, y.size(), start_value<K, T>(x.size() == 0));
     runs.walk(0, x.size(), [&](int64_t from, int64_t to, int64_t n, int64_t step) {
       for (int64_t i = 0; i < n; i++) {
-        out[to + i * step] = joined<K>(out[to + i * step], in[from + i]);
+        out[to + i * step] = joined_with<K>(out[to + i * step], in[from + i]);
       }
     });
     if constexpr (K == ReduceKind::kMean || K == ReduceKind::kL2) {
