@@ -58,6 +58,11 @@ void to_blocked(int64_t n, int64_t c, int64_t hw, const float* x, float* blocked
 void from_blocked(int64_t n, int64_t c, int64_t hw, const float* blocked, float* y,
                   const Parallel& parallel) {
   const int64_t vectors = ceil_div(c, VL);
+  if (hw == 1) {
+    for (int64_t image = 0; image < n; image++)
+      copy(blocked + image * vectors * VL, c, y + image * c);
+    return;
+  }
   for_blocks(parallel, n * vectors, [&](int64_t b, int) {
     const int64_t image = b / vectors, first = b % vectors * VL;
     transpose(hw, min_of<int64_t>(VL, c - first), blocked + b * hw * VL, VL,

@@ -66,7 +66,9 @@ FORCE_INLINE Plan plan_for(const ConvShape& s, int m) {
   p.tile_columns = ceil_div(z.ow, m);
   const int64_t all = s.n * p.tile_rows;
   const int64_t floats_per_row = p.frequencies() * p.tile_columns * (p.c_blocks + p.k_vectors) * VL;
-  p.by_frequency = p.frequencies() * s.c * p.k_vectors * VL > 512 * 1024;
+  const int64_t filters = p.frequencies() * s.c * p.k_vectors * VL;
+  p.by_frequency =
+      filters > 512 * 1024 || (filters > 128 * 1024 && all * floats_per_row < 400 * 1024);
   const int64_t room = p.by_frequency ? 4 * 1024 * 1024 : 176 * 1024;
   p.rows = min_of(all, max_of<int64_t>(1, room / floats_per_row));
   p.batches = ceil_div(all, p.rows);
