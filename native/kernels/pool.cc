@@ -48,35 +48,78 @@ FORCE_INLINE void join_windows(const PoolShape& s, const float* in, int64_t y, f
   });
 }
 
-// A blocked plane: y[pixel] = finish(the inputs of its window joined, row, column).
-template <class Join, class Finish>
-FORCE_INLINE void pool_blocked(const PoolShape& s, const float* in, float start, float* out,
-                               const Join& join, const Finish& finish) {
-  for (int64_t row = 0; row < s.oh; row++) {
-    const int64_t top = row * s.stride_h - s.pad_t;
-    const Range rows(0, s.kh, s.dilation_h, top, s.h);
-    for (int64_t column = 0; column < s.ow; column++, out += VL) {
-      const int64_t left = column * s.stride_w - s.pad_l;
-      const Range columns(0, s.kw, s.dilation_w, left, s.w);
-      vf acc = splat(start);
-      for (int64_t r = rows.begin; r < rows.end; r++) {
-        const float* from = in + ((top + r * s.dilation_h) * s.w + left) * VL;
-        for (int64_t q = columns.begin; q < columns.end; q++) {
-          acc = join(acc, load(from + q * s.dilation_w * VL));
-        }
+// The inputs of one window joined, in blocked form; KW: its width when it is dense, or 0.
+template <int KW, class Join>
+FORCE_INLINE vf join_window(const PoolShape& s, const float* in, const Range& rows,
+                            const Range& columns, vf acc, const Join& join) {
+  for (int64_t r = rows.begin; r < rows.end; r++) {
+    const float* from = in + r * s.dilation_h * s.w * VL;
+    if constexpr (KW > 0) {
+#pragma GCC unroll 3
+      for (int q = 0; q < KW; q++) acc = join(acc, load(from + q * VL));
+    } else {
+      for (int64_t q = columns.begin; q < columns.end; q++) {
+        acc = join(acc, load(from + q * s.dilation_w * VL));
       }
-      store(out, finish(acc, row, column));
     }
   }
+  return acc;
+}
+
+// Output row `row` of a blocked plane: y[pixel] = finish(its window joined, row, column).
+template <class Join, class Finish>
+FORCE_INLINE void pool_blocked(const PoolShape& s, const float* in, int64_t row, float start,
+                               float* out, const Join& join, const Finish& finish) {
+  const int64_t top = row * s.stride_h - s.pad_t;
+  const Range rows(0, s.kh, s.dilation_h, top, s.h);
+  const int64_t kw = s.dilation_w == 1 ? s.kw : 0;
+  for (int64_t column = 0; column < s.ow; column++, out += VL) {
+    const int64_t left = column * s.stride_w - s.pad_l;
+    const float* corner = in + (top * s.w + left) * VL;
+    const bool whole = left >= 0 && left + kw <= s.w;
+    vf acc = splat(start);
+    if (kw == 3 && whole) {
+      acc = join_window<3>(s, corner, rows, rows, acc, join);
+    } else if (kw == 2 && whole) {
+      acc = join_window<2>(s, corner, rows, rows, acc, join);
+    } else {
+      const Range columns(0, s.kw, s.dilation_w, left, s.w);
+      acc = join_window<0>(s, corner, rows, columns, acc, join);
+    }
+    store(out, finish(acc, row, column));
+  }
+}
+
+// Calls body(plane, row) for every output row. Threads share the rows of a few large planes, as
+// convolutions do: what one core has written it reads again.
+template <class Body>
+FORCE_INLINE void for_blocked_rows(const PoolShape& s, const Parallel& parallel, const Body& body) {
+  if (parallel.threads == 1 || s.planes > 8 || s.oh * s.ow < 28 * 28) {
+    return for_planes(s, parallel, [&](int64_t plane) {
+      for (int64_t row = 0; row < s.oh; row++) body(plane, row);
+    });
+  }
+  const int64_t strips = min_of<int64_t>(s.oh, 4 * parallel.threads);
+  for_blocks(parallel, strips * s.planes, [&](int64_t block, int) {
+    const int64_t strip = block / s.planes, end = (strip + 1) * s.oh / strips;
+    for (int64_t row = strip * s.oh / strips; row < end; row++) body(block % s.planes, row);
+  });
+}
+
+template <class Join, class Finish>
+FORCE_INLINE void pool_planes(const PoolShape& s, const float* x, float start, float* y,
+                              const Parallel& parallel, const Join& join, const Finish& finish) {
+  for_blocked_rows(s, parallel, [&](int64_t plane, int64_t row) {
+    pool_blocked(s, x + plane * s.h * s.w * VL, row, start, y + (plane * s.oh + row) * s.ow * VL,
+                 join, finish);
+  });
 }
 
 void max_pool(const PoolShape& s, const float* x, float* y, const Parallel& parallel) {
   const auto join = [](vf a, vf b) { return max_nan(a, b); };
   if (s.layout == Layout::kBlocked) {
-    return for_planes(s, parallel, [&](int64_t plane) {
-      pool_blocked(s, x + plane * s.h * s.w * VL, -__builtin_inff(), y + plane * s.oh * s.ow * VL,
-                   join, [](vf v, int64_t, int64_t) { return v; });
-    });
+    return pool_planes(s, x, -__builtin_inff(), y, parallel, join,
+                       [](vf v, int64_t, int64_t) { return v; });
   }
   for_planes(s, parallel, [&](int64_t plane) {
     const float* in = x + plane * s.h * s.w;
@@ -95,11 +138,8 @@ void average_pool(const PoolShape& s, bool count_include_pad, const float* x, fl
                   const Parallel& parallel) {
   const auto join = [](vf a, vf b) { return a + b; };
   if (s.layout == Layout::kBlocked) {
-    return for_planes(s, parallel, [&](int64_t plane) {
-      pool_blocked(s, x + plane * s.h * s.w * VL, 0, y + plane * s.oh * s.ow * VL, join,
-                   [&](vf v, int64_t row, int64_t column) {
-                     return v / window_count(s, count_include_pad, row, column);
-                   });
+    return pool_planes(s, x, 0, y, parallel, join, [&](vf v, int64_t row, int64_t column) {
+      return v / window_count(s, count_include_pad, row, column);
     });
   }
   for_planes(s, parallel, [&](int64_t plane) {
