@@ -74,11 +74,10 @@ class Chain {
   int size() const { return static_cast<int>(net_.op.size()); }
 
   bool takes(const OperatorDef& op, const std::string& current) const {
-    if (fusion_.bounds) return false;
+    if (fusion_.bounds || !has(op.input, current)) return false;
     if (bounds_of(op)) return fuses_ & kFusesBounds;
     return (is_plain(op, "Sum", 2) || (is_plain(op, "Add", 2) && op.arg.empty())) &&
-           fuses_ & kFusesSum && !fusion_.residual && op.input[0] != op.input[1] &&
-           has(op.input, current);
+           fuses_ & kFusesSum && !fusion_.residual && op.input[0] != op.input[1];
   }
 
   bool is_read_after(int op, const std::string& name) const {

@@ -57,6 +57,11 @@ TEST_CASE("chains are one step only where nobody can tell") {
   SUBCASE("in place, next to each other, in any net") {
     CHECK(steps_text(net({conv, op("Relu", {"a"}, {"a"})}), {}) == "0+r>a");
   }
+  SUBCASE("what writes the blob anew without reading it is no part of the chain") {
+    const NetDef def = net({conv, op("Relu", {"b"}, {"a"})});
+    CHECK(steps_text(def, {}) == "0 1");
+    CHECK(steps_text(def, {"a"}) == "0 1");
+  }
   SUBCASE("an operator in between might know the blob by another name") {
     const NetDef def = net({conv, op("Exp", {"b"}, {"c"}), op("Relu", {"a"}, {"a"})});
     CHECK(steps_text(def, {}) == "0 1 2");

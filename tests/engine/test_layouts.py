@@ -70,7 +70,8 @@ class Builder:
     def unary(self):
         x = self.source()
         kind = self.draw(st.sampled_from(["Relu", "Relu", "Tanh", "Sigmoid", "Clip"]))
-        y = x if x != "x" and self.draw(st.booleans()) else self.name()
+        # A new value, in place, or over another one, which may be half of a chain.
+        y = self.draw(st.sampled_from([self.name(), *(n for n in (x, *self.values) if n != "x")]))
         args = {"min": -0.5, "max": 1.5} if kind == "Clip" else {}
         self.op(kind, [x], [y], **args)
         self.values[y] = self.values[x]
