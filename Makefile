@@ -193,7 +193,7 @@ fuzz: $(INSTALLED)
 		$(CMAKE_ARGS)
 	$(CMAKE) --build build/fuzz
 	cd build && $(abspath $(BIN))/python ../fuzz/model_fuzz.py $(FUZZ_SECONDS) $(wildcard $(CURDIR)/../shared/models)
-	$(BIN)/python fuzz/make_seeds.py build/fuzz/seeds
+	$(BIN)/python fuzz/make_seeds.py build/fuzz/seeds $(wildcard $(CURDIR)/../shared/models)
 	for fuzzer in build/fuzz/fuzz/*_fuzz; do echo $$fuzzer; \
 		$$fuzzer -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=20 -verbosity=0 \
 			build/fuzz/corpus/$$(basename $$fuzzer) build/fuzz/seeds || exit 1; \

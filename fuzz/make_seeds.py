@@ -1,7 +1,8 @@
-"""Writes seeds for the fuzzers: python fuzz/make_seeds.py FOLDER
+"""Writes seeds for the fuzzers: python fuzz/make_seeds.py FOLDER [MODELS ...]
 
 Messages of every kind in which every field is set, a small net and a greedy operator, in the form
-that wire_fuzz takes: one byte for the kind, then the wire form.
+that wire_fuzz takes: one byte for the kind, then the wire form.  And files of small nets for
+file_fuzz: our own, and those in the folders of models.
 """
 
 import sys
@@ -11,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
+from model_fuzz import seeds as files
 
 from caffe2.proto import caffe2_pb2
 
@@ -82,6 +84,8 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for number, seed in enumerate(seeds()):
         (folder / f"wire-{number:03}").write_bytes(seed)
+    for number, file in enumerate(files(sys.argv[2:])):
+        (folder / f"file-{number:03}").write_bytes(file)
 
 
 if __name__ == "__main__":

@@ -37,8 +37,24 @@ def seeds(folders: list[str]) -> list[bytes]:
     net.Reshape("p", ["r", "old"], shape=[1, -1])
     net.Softmax("r", "s")
     net.Proto().external_output.append("s")
-    own = net.Proto()
-    files = [own.SerializeToString(), str(own).encode()]
+    branches, quantized = core.Net("branches"), core.Net("quantized")
+    branch = core.Net("branch")
+    branch.Sigmoid("x", "y")
+    branches.GivenTensorFill([], "x", shape=[2, 2], values=[1.0, -2.0, 0.5, 0.0])
+    branches.ConstantFill([], "yes", shape=[], value=True, dtype=core.DataType.BOOL)
+    branches.If("yes", [], then_net=branch.Proto())
+    branches.Slice("y", "z", starts=[0, 1], ends=[-1, -1])
+    branches.Proto().external_output.append("z")
+    quantized.UniformFill([], "x", shape=[1, 4, 4, 2])
+    quantized.Int8Quantize("x", "q", Y_scale=0.1, Y_zero_point=5)
+    quantized.Int8GivenTensorFill([], "w", shape=[2, 2, 2, 2], values=bytes(range(16)))
+    quantized.Int8GivenIntTensorFill([], "b", shape=[2], values=[1, -2])
+    quantized.Int8Conv(["q", "w", "b"], "c", kernel=2, order="NHWC", Y_scale=0.5)
+    quantized.Int8AveragePool("c", "p", global_pooling=1, order="NHWC", Y_scale=0.5)
+    quantized.Int8Dequantize("p", "y")
+    quantized.Proto().external_output.append("y")
+    own = [made.Proto() for made in (net, branches, quantized)]
+    files = [form for proto in own for form in (proto.SerializeToString(), str(proto).encode())]
     for folder in folders:
         for path in sorted(Path(folder).rglob("*")):
             named = path.suffix in (".pb", ".pbtxt", ".model")

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from caffe2._native import EngineError
 from caffe2.commands.common import (
     Array,
     Model,
@@ -81,11 +82,18 @@ def _blobs(model: Model, inputs: dict[str, Array]) -> dict[str, Array]:
         feed(workspace, name, value)
     workspace.run_net_once(model.predict.SerializeToString())
     names = dict.fromkeys(name for op in model.predict.op for name in op.output)
-    return {
-        name: np.asarray(workspace.fetch(name))
-        for name in names
-        if workspace.tensor_spec(name) is not None
-    }
+    values = {name: _value(workspace, name) for name in names}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _value(workspace: Any, name: str) -> Array | None:
+    """The numbers of a tensor, or those that an Int8 tensor is stored as."""
+    if workspace.tensor_spec(name) is not None:
+        return np.asarray(workspace.fetch(name))
+    try:
+        return np.asarray(workspace.fetch_int8(name)[0])
+    except EngineError:
+        return None
 
 
 def _parting(
@@ -105,9 +113,8 @@ def _parting(
             continue
         x, y = a.astype(np.float64), b.astype(np.float64)
         with np.errstate(invalid="ignore"):
-            apart = np.abs(x - y)
-        apart[(x == y) | (np.isnan(x) & np.isnan(y))] = 0
-        apart[np.isnan(apart)] = np.inf
+            apart = np.nan_to_num(np.abs(x - y), nan=np.inf)
+        apart = np.where((x == y) | (np.isnan(x) & np.isnan(y)), 0, apart)
         allowed = tolerance * np.abs(x[np.isfinite(x)]).max(initial=0)
         if apart.max(initial=0) > allowed:
             place = tuple(int(i) for i in np.unravel_index(apart.argmax(), a.shape))

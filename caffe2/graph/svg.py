@@ -2,24 +2,28 @@
 
 Operators stand in layers, each below those whose blobs it reads.  Within a layer they are ordered
 and placed near what they are connected with (the method of Sugiyama, Tagawa and Toda, 1981: long
-edges pass through invisible nodes, layers are sorted by the mean position of neighbours).
+edges pass through invisible nodes, layers are sorted by the mean position of neighbours).  Deep
+nets are cut into columns; an edge that is cut goes on in the next one at the same number.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
-from caffe2.graph.drawing import Node, net_graph
+from caffe2.graph.drawing import Graph, Node, net_graph
 
 _CHARACTER, _PADDING = 7.2, 20.0  # width of a letter, and of a box besides its text
 _BOX, _GAP, _LAYER, _MARGIN = 36.0, 22.0, 74.0, 20.0
 _ELLIPSE = 12.0  # half its height
 _SWEEPS = 12
 _LONGEST_LABEL = 28
+_TALL = 40  # layers that are not cut into columns
+_STUB = 12.0  # what is seen of an edge that is cut
 
 
 @dataclass
@@ -30,6 +34,7 @@ class _Place:
     layer: int
     width: float
     x: float = 0.0
+    column: int = 0
     above: list[_Place] = field(default_factory=list)
     below: list[_Place] = field(default_factory=list)
 
@@ -43,20 +48,25 @@ class _Place:
         return self.top + (_BOX if whole else _BOX / 2 + _ELLIPSE)
 
 
-def to_svg(operators_or_net: Any) -> str:
+def to_svg(operators_or_net: Any, parameters: bool = True) -> str:
     """A Net, NetDef or list of operators as a picture.
 
     Boxes are operators, with the names of the blobs they write; ellipses are the blobs that come
     from outside, such as data and parameters.
+
+    parameters  whether blobs from outside are drawn that are no operator's first input
     """
     graph = net_graph(operators_or_net, "outside")
+    if not parameters:
+        _drop_parameters(graph)
     layers, edges = _layered(graph.nodes, graph.edges)
     _order(layers)
     _arrange(layers)
     places = [place for layer in layers for place in layer]
+    rows = _fold(layers)
     left = min((place.x - place.width / 2 for place in places), default=0) - _MARGIN
     right = max((place.x + place.width / 2 for place in places), default=0) + _MARGIN
-    height = 2 * _MARGIN + max(len(layers) - 1, 0) * _LAYER + _BOX
+    height = 2 * _MARGIN + max(rows - 1, 0) * _LAYER + _BOX
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{right - left:.0f}" '
         f'height="{height:.0f}" viewBox="{left:.1f} 0 {right - left:.1f} {height:.1f}" '
@@ -65,11 +75,21 @@ def to_svg(operators_or_net: Any) -> str:
         '<defs><marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" '
         'markerHeight="7" orient="auto"><path d="M0 0 8 4 0 8z" fill="#78909c"/></marker></defs>',
         f'<rect x="{left:.1f}" width="100%" height="100%" fill="#ffffff"/>',
-        *map(_curve, edges),
+        *_curves(edges),
         *(_box(place, place.node) for place in places if place.node is not None),
         "</svg>",
     ]
     return "\n".join(parts) + "\n"
+
+
+def _drop_parameters(graph: Graph) -> None:
+    first = {op.input[0] for node in graph.nodes.values() if (op := node.op) and op.input}
+    for key, node in list(graph.nodes.items()):
+        if node.op is None and node.label not in first:
+            del graph.nodes[key]
+    for edge in list(graph.edges):
+        if edge[0] not in graph.nodes:
+            del graph.edges[edge]
 
 
 def _layered(
@@ -141,6 +161,21 @@ def _arrange(layers: Sequence[list[_Place]]) -> None:
             _spread(layer, [_mean(p.above if down else p.below, p.x) for p in layer])
 
 
+def _fold(layers: Sequence[list[_Place]]) -> int:
+    """Cuts many layers into columns, side by side; how many rows there are then."""
+    places = [place for layer in layers for place in layer]
+    if len(layers) <= _TALL:
+        return len(layers)
+    left = min(place.x - place.width / 2 for place in places)
+    width = max(place.x + place.width / 2 for place in places) - left + 2 * _GAP
+    columns = max(1, round(math.sqrt(1.5 * len(layers) * _LAYER / width)))
+    rows = max(_TALL // 2, math.ceil(len(layers) / columns))
+    for place in places:
+        place.column, place.layer = divmod(place.layer, rows)
+        place.x += place.column * width - left
+    return rows
+
+
 def _spread(layer: Sequence[_Place], wanted: Sequence[float]) -> None:
     """Moves the places of a layer to `wanted`, or as near as their widths and order allow (the
     least sum of squares: neighbours that would overlap share their mean)."""
@@ -191,12 +226,46 @@ def _box(place: _Place, node: Node) -> str:
     return f"<g><title>{hint}</title>{shape}{''.join(texts)}</g>"
 
 
-def _curve(route: Sequence[_Place]) -> str:
-    """An edge: from the lower end of the first place to the upper end of the last."""
+def _curves(edges: Iterable[Sequence[_Place]]) -> Iterable[str]:
+    """Edges, those that are cut in pieces with the same number at both ends of the cut."""
+    numbers: dict[tuple[int, int], int] = {}
+    for route in edges:
+        start = 0
+        for at in range(1, len(route)):
+            column = route[at].column
+            if column != route[at - 1].column:
+                number = numbers.setdefault((id(route[0]), column), len(numbers) + 1)
+                yield _curve(route[start:at], begins=start == 0, ends=False)
+                yield _label(route[at - 1].x, route[at - 1].bottom + _STUB, number)
+                yield _label(route[at].x, route[at].top - _STUB, number)
+                start = at
+        yield _curve(route[start:], begins=start == 0, ends=True)
+
+
+def _label(x: float, y: float, number: int) -> str:
+    at = f'x="{x + 4:.1f}" y="{y + 4:.1f}"'
+    return f'<text {at} font-size="10" text-anchor="start" fill="#546e7a">{number}</text>'
+
+
+def _curve(route: Sequence[_Place], begins: bool, ends: bool) -> str:
+    """A piece of an edge: from the lower end of the first place to the upper end of the last.
+
+    begins, ends  whether these are those of the whole edge; else it goes on, a little, from the
+                  upper end of the first and to below the last
+    """
     points = [(route[0].x, route[0].bottom)]
+    if not begins:
+        first = route[0]
+        points = [(first.x, first.top - _STUB), (first.x, first.top)]
+        if len(route) > 1 or not ends:
+            points.append((first.x, first.bottom))
     for place in route[1:-1]:
         points += [(place.x, place.top), (place.x, place.bottom)]
-    points.append((route[-1].x, route[-1].top))
+    if len(route) > 1:
+        points.append((route[-1].x, route[-1].top))
+    if not ends:
+        last = route[-1]
+        points += [(last.x, last.bottom), (last.x, last.bottom + _STUB)]
     path = f"M{points[0][0]:.1f} {points[0][1]:.1f}"
     for (x0, y0), (x1, y1) in itertools.pairwise(points):
         if x0 == x1:
@@ -204,4 +273,5 @@ def _curve(route: Sequence[_Place]) -> str:
         else:
             half = (y1 - y0) / 2
             path += f"C{x0:.1f} {y0 + half:.1f} {x1:.1f} {y1 - half:.1f} {x1:.1f} {y1:.1f}"
-    return f'<path d="{path}" fill="none" stroke="#78909c" marker-end="url(#tip)"/>'
+    tip = ' marker-end="url(#tip)"' if ends else ""
+    return f'<path d="{path}" fill="none" stroke="#78909c"{tip}/>'

@@ -151,6 +151,25 @@ class _ConvGradient:
         return dw, dy.sum(axis=(0, *range(2, dy.ndim))).astype(filter.dtype), dx
 
 
+@operator(
+    "ConvRelu",
+    inputs="X filter bias?",
+    outputs="Y",
+    args=_ARGS,
+    types={"X": FLOAT, "filter": FLOAT, "bias": FLOAT},
+)
+class ConvRelu:
+    """Y = max(0, the convolution of X and filter + bias).
+
+    Inputs, Y, arguments: as for Conv.
+    """
+
+    shape = _Conv.shape
+
+    def reference(X: Array, filter: Array, bias: Array | None, op: OpView) -> Array:
+        return np.maximum(_Conv.reference(X, filter, bias, op), 0)
+
+
 # The names with a number of axes take what Conv takes.
 for _axes in ("", "1D", "2D", "3D"):
     operator(

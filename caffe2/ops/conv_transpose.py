@@ -19,7 +19,7 @@ from caffe2.ops.geometry import channels_first, ordered
 from caffe2.ops.shapes import require_rank, require_same_shape
 
 _WINDOW = geometry.window_arguments()
-_ARGS: dict[str, Argument] = {
+TRANSPOSE_ARGS: dict[str, Argument] = {
     **{name: _WINDOW[name] for name in _WINDOW if name.startswith(("kernel", "stride", "pad"))},
     "kernel": Int(min=1),
     "adj": Int(0, min=0),
@@ -108,7 +108,7 @@ def _output_shape(X: Spec, filter: Spec, window: _Window, args: SimpleNamespace)
     "ConvTranspose",
     inputs="X filter bias?",
     outputs="Y",
-    args=_ARGS,
+    args=TRANSPOSE_ARGS,
     types={"X": FLOAT, "filter": FLOAT, "bias": FLOAT},
 )
 class ConvTranspose:
@@ -162,7 +162,7 @@ class ConvTranspose:
     "ConvTransposeGradient",
     inputs="X filter dY",
     outputs="filter_grad bias_or_X_grad? X_grad?",
-    args=_ARGS,
+    args=TRANSPOSE_ARGS,
     types={"X": FLOAT, "filter": FLOAT, "dY": FLOAT},
 )
 class ConvTransposeGradient:

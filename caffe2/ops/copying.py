@@ -99,6 +99,24 @@ class CopyFromCPUInput:
         return input.copy()
 
 
+class _DeviceCopy:
+    """output = input.  There are no GPUs here: both blobs are in the memory of the CPU.
+
+    input, output: tensors of any one shape and type.
+    """
+
+    def reference(input: Array) -> Array:
+        return input.copy()
+
+    def gradient(op: GradientContext) -> Any:
+        back = "CopyCPUToGPU" if op.type == "CopyGPUToCPU" else "CopyGPUToCPU"
+        return op.make(back, [op.grad(0)], [op.input_grad(0)])
+
+
+for _name in ("CopyCPUToGPU", "CopyGPUToCPU"):
+    operator(_name, inputs="input", outputs="output", shape=same_as("input"))(_DeviceCopy)
+
+
 @operator("Shape", inputs="X", outputs="shape", args={"axes": Ints(min=0)})
 class Shape:
     """shape = the dimensions of X.

@@ -10,7 +10,7 @@ import numpy as np
 from caffe2.ops.arguments import Bool, Int, OperatorError
 from caffe2.ops.datatypes import FLOAT
 from caffe2.ops.declaration import Array, GradientContext, OpView, Spec, operator
-from caffe2.ops.shapes import canonical_axis, size, split_at
+from caffe2.ops.shapes import canonical_axis, require_rank, size, split_at
 
 _FC_ARGS = {"axis": Int(1), "axis_w": Int(1), "float16_compute": Bool(False)}
 
@@ -36,8 +36,8 @@ def _spec(array: Array) -> Spec:
     return Spec(array.shape, array.dtype)
 
 
-def _declare_layer(name: str, transposed: bool, equation: str, weights: str) -> None:
-    """`name` and its gradient; W is [N, K], or [K, N] where it is transposed."""
+def _declare_layer(name: str, transposed: bool, equation: str, weights: str) -> Any:
+    """`name`, which is returned, and its gradient; W is [N, K], or where transposed [K, N]."""
 
     def sizes(X: Any, W: Any, op: OpView) -> tuple[int, int, int, int]:
         return _fc_sizes(_spec(X), _spec(W), op, transposed)
@@ -112,9 +112,10 @@ def _declare_layer(name: str, transposed: bool, equation: str, weights: str) -> 
         args=_FC_ARGS,
         types={**types, "dY": FLOAT},
     )(Gradient)
+    return Layer
 
 
-_declare_layer(
+_FC = _declare_layer(
     "FC",
     False,
     "Y = X W^T + b",
@@ -127,6 +128,47 @@ _declare_layer(
     "Y = X W + b",
     """W: float (K..., N...): the dimensions before `axis_w` are K features, the others N.""",
 )
+
+
+class _Pack:
+    """Y = the weights X of FbFCPacked, rounded to numbers of 16 bits, in the order of FC.
+
+    X: float (N, K), for FbGemmPackTranspose (K, N).  Y: float (N, K).
+    (The original packs them for its library; its Y can be read by FbFCPacked alone.)
+    """
+
+    def shape(X: Spec, op: OpView) -> Spec:
+        require_rank("X", X, 2)
+        return Spec(X.shape[:: -1 if op.type == "FbGemmPackTranspose" else 1], X.dtype)
+
+    def reference(X: Array, op: OpView) -> Array:
+        with np.errstate(over="ignore"):
+            rounded = X.astype(np.float16).astype(X.dtype)
+        return rounded.T.copy() if op.type == "FbGemmPackTranspose" else rounded
+
+
+for _name in ("FbGemmPack", "FbGemmPackTranspose"):
+    operator(_name, inputs="X", outputs="Y", types={"X": FLOAT}, inplace=[(0, 0)])(_Pack)
+
+
+class _PackedLayer:
+    """Y = X W^T + b, with weights of FbGemmPack or FbGemmPackTranspose.
+
+    X: float, whose dimensions from `axis` on hold K features.  W: float (N, K).  b: float (N,).
+    Y: float, the dimensions of X before `axis`, then N.
+    """
+
+    shape = _FC.shape
+    reference = _FC.reference
+
+
+operator(
+    "FbFCPacked",
+    inputs="X W b",
+    outputs="Y",
+    args=_FC_ARGS,
+    types={"X": FLOAT, "W": FLOAT, "b": FLOAT},
+)(_PackedLayer)
 
 
 def _matmul_sizes(A: Spec, B: Spec, op: OpView) -> tuple[int, int]:

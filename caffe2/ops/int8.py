@@ -11,10 +11,12 @@ integer-arithmetic-only inference", arXiv 1712.05877.)
 from __future__ import annotations
 
 from caffe2.ops import geometry
-from caffe2.ops.arguments import INT64_MAX, Argument, Float, Int, Ints, Str
+from caffe2.ops.arguments import INT64_MAX, INT64_MIN, Argument, Float, Int, Ints, Str
 from caffe2.ops.batch_norm import ORDER
-from caffe2.ops.datatypes import FLOAT
+from caffe2.ops.conv_transpose import TRANSPOSE_ARGS
+from caffe2.ops.datatypes import FLOAT, INTS
 from caffe2.ops.declaration import NativeOnly, Spec, operator
+from caffe2.ops.regions import ALIGN_ARGS
 
 _NO_ARRAY = NativeOnly("an Int8 tensor is no array")
 _SCALES: dict[str, Argument] = {
@@ -196,6 +198,27 @@ class _Int8FC:
         return None
 
 
+class _Int8ConvTranspose:
+    """Y = the transposed convolution of X and filter + bias.
+
+    X: Int8 (N, H, W, C).  filter: Int8 (C, kernel_h, kernel_w, M / group).
+    bias: int32 Int8 (M,), whose scale is taken to be that of X times that of filter.
+    Y: Int8 (N, H', W', M).  The arguments are those of ConvTranspose, with order="NHWC".
+    """
+
+    reference = _NO_ARRAY
+
+    def shape(X: Spec, filter: Spec, bias: Spec | None) -> None:
+        return None
+
+
+operator(
+    "Int8ConvTranspose",
+    inputs="X filter bias?",
+    outputs="Y",
+    args={**TRANSPOSE_ARGS, **_SCALES},
+)(_Int8ConvTranspose)
+
 for _suffix in ("", "Relu"):
     operator(
         f"Int8Conv{_suffix}",
@@ -309,3 +332,87 @@ class Int8Concat:
 
     def shape(*X: Spec) -> tuple[None, None]:
         return None, None
+
+
+@operator(
+    "Int8Reshape",
+    inputs="data new_shape?",
+    outputs="reshaped old_shape",
+    args={"shape": Ints(None, min=-1, max=INT64_MAX), **_SCALES},
+    types={"new_shape": INTS},
+    inplace=[(0, 0)],
+)
+class Int8Reshape:
+    """reshaped = data in another shape; old_shape = the shape it had.
+
+    data: Int8.  new_shape: as for Reshape, where the argument shape is not given.
+    reshaped: Int8, of the same scale and zero point.  old_shape: 1-d, int64, or int32 as new_shape.
+    """
+
+    reference = _NO_ARRAY
+
+    def shape(data: Spec, new_shape: Spec | None) -> tuple[None, None]:
+        return None, None
+
+
+@operator("Int8Transpose", inputs="X", outputs="Y", args={"axes": Ints(min=0), **_SCALES})
+class Int8Transpose:
+    """Y = X with its axes in the order of `axes`, reversed without.
+
+    X, Y: Int8, of one scale and zero point.
+    """
+
+    reference = _NO_ARRAY
+
+    def shape(X: Spec) -> None:
+        return None
+
+
+_END = Ints(None, min=INT64_MIN, max=INT64_MAX)
+
+
+@operator(
+    "Int8Slice",
+    inputs="data starts? ends?",
+    outputs="output",
+    args={
+        "starts": _END,
+        "ends": _END,
+        "dim": Int(min=0, max=15),
+        "start_idx": Int(0),
+        "end_idx": Int(-1),
+        **_SCALES,
+    },
+    types={"starts": INTS, "ends": INTS},
+)
+class Int8Slice:
+    """output = data from starts to ends, which mean what they mean for Slice.
+
+    data, output: Int8, of one scale and zero point.
+    dim, start_idx, end_idx: of one dimension alone, where starts and ends are not given.
+    """
+
+    reference = _NO_ARRAY
+
+    def shape(data: Spec, starts: Spec | None, ends: Spec | None) -> None:
+        return None
+
+
+@operator(
+    "Int8RoIAlign",
+    inputs="X RoIs",
+    outputs="Y",
+    args={**ALIGN_ARGS, **_SCALES},
+    types={"RoIs": FLOAT},
+)
+class Int8RoIAlign:
+    """Y = each region of X as pooled_h x pooled_w averages of samples between its elements.
+
+    X: Int8 (N, H, W, C).  RoIs: float (R, 5) or (R, 4).  Y: Int8 (R, pooled_h, pooled_w, C).
+    The arguments are those of RoIAlign, with order="NHWC".  Outside of X is 0.
+    """
+
+    reference = _NO_ARRAY
+
+    def shape(X: Spec, RoIs: Spec) -> None:
+        return None

@@ -31,7 +31,7 @@ _POOLED: dict[str, Argument] = {
     "pooled_h": Int(1, min=1, max=_MOST),
     "pooled_w": Int(1, min=1, max=_MOST),
 }
-_ALIGN_ARGS: dict[str, Argument] = {
+ALIGN_ARGS: dict[str, Argument] = {
     **_POOLED,
     "sampling_ratio": Int(-1, max=_MOST),
     "aligned": Bool(False),
@@ -150,7 +150,7 @@ def _aligned(X: Array, RoIs: Array, size: int, args: SimpleNamespace) -> Array:
     "RoIAlign",
     inputs="X RoIs",
     outputs="Y",
-    args=_ALIGN_ARGS,
+    args=ALIGN_ARGS,
     types={"X": FLOAT, "RoIs": FLOAT},
 )
 class RoIAlign:
@@ -181,7 +181,7 @@ class RoIAlign:
     "RoIAlignRotated",
     inputs="X RoIs",
     outputs="Y",
-    args=_ALIGN_ARGS,
+    args=ALIGN_ARGS,
     types={"X": FLOAT, "RoIs": FLOAT},
 )
 class RoIAlignRotated:
@@ -225,7 +225,7 @@ def _require_pooled(name: str, dY: Spec, shape: tuple[int, ...]) -> None:
     "RoIAlignGradient",
     inputs="X RoIs dY",
     outputs="dX",
-    args=_ALIGN_ARGS,
+    args=ALIGN_ARGS,
     types={"X": FLOAT, "RoIs": FLOAT, "dY": FLOAT},
 )
 class RoIAlignGradient:
@@ -247,7 +247,7 @@ class RoIAlignGradient:
     "RoIAlignRotatedGradient",
     inputs="X RoIs dY",
     outputs="dX",
-    args=_ALIGN_ARGS,
+    args=ALIGN_ARGS,
     types={"X": FLOAT, "RoIs": FLOAT, "dY": FLOAT},
 )
 class RoIAlignRotatedGradient:

@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "core/int8_tensor.h"
 #include "core/messages.h"
 
 namespace caffe2 {
@@ -210,6 +211,9 @@ BlobValue from_blob_proto(const BlobProto& proto, Engine& engine) {
   }
   if (proto.tensor && (type == "Tensor" || type.empty())) {
     return {from_proto(*proto.tensor, engine), nullptr};
+  }
+  if (type == Int8Tensor::kSavedKind && proto.qtensor) {
+    return {Tensor(), Int8Tensor::load(*proto.qtensor, engine)};
   }
   if (type == "std::string" && proto.content) {
     return {Tensor(), std::make_shared<Text>(std::string(proto.content->view()))};

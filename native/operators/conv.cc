@@ -175,6 +175,8 @@ class ConvOperator : public ConvBase {
   bool chooses_layout() const override { return true; }
 
  protected:
+  virtual kernels::Bounds bounds() const { return fused_bounds(); }
+
   void run() override {
     if (is_volume()) {
       run_volume();
@@ -188,7 +190,7 @@ class ConvOperator : public ConvBase {
 
     kernels::ConvForward f;
     f.shape = s;
-    f.bounds = fused_bounds();
+    f.bounds = bounds();
     const bool may_be_blocked = prefers_blocked() || input(0).layout() == blocked;
     f.algorithm = algorithm(s, ConvPass::kForward,
                             may_be_blocked ? kernels::Layout::kBlocked : kernels::Layout::kPlain);
@@ -237,6 +239,8 @@ class ConvOperator : public ConvBase {
     float* out = y.mutable_data<float>();
     volume_forward(kernels(), s, xp, w, bias, first ? first : out, work, parallel());
     if (first) to_channels_last(s.n, s.k, s.out_size(), first, out, parallel());
+    const float low = bounds().low;
+    for (int64_t i = 0; low > -kInfinity && i < y.size(); i++) out[i] = std::max(out[i], low);
   }
 
   // What is added, in the layout of the output.
@@ -365,6 +369,18 @@ class ConvOperator : public ConvBase {
   ConvShape packed_for_;
 };
 
+class ConvReluOperator : public ConvOperator {
+ public:
+  using ConvOperator::ConvOperator;
+
+ protected:
+  kernels::Bounds bounds() const override {
+    kernels::Bounds both = fused_bounds();
+    both.low = std::max(both.low, 0.f);
+    return both;
+  }
+};
+
 // Inputs X, filter, dY; outputs d(filter), d(bias) unless no_bias, and dX where wanted.
 class ConvGradientOperator : public ConvBase {
  public:
@@ -471,6 +487,7 @@ class ConvGradientOperator : public ConvBase {
 }  // namespace
 
 REGISTER_CPU_OPERATOR(Conv, ConvOperator)
+REGISTER_CPU_OPERATOR(ConvRelu, ConvReluOperator)
 REGISTER_CPU_OPERATOR(ConvGradient, ConvGradientOperator)
 REGISTER_CPU_OPERATOR(Conv1D, ConvOperator)
 REGISTER_CPU_OPERATOR(Conv1DGradient, ConvGradientOperator)

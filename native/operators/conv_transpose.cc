@@ -6,6 +6,7 @@
 
 #include "core/registry.h"
 #include "operators/channels.h"
+#include "operators/int8.h"
 #include "operators/window.h"
 
 namespace caffe2 {
@@ -62,11 +63,11 @@ class ConvTransposeBase : public ChannelOperator {
 
  protected:
   // The convolution behind it, of X (input 0) and the filter (input 1).
-  ConvShape shape() const {
-    const Tensor &x = input(0), &w = input(1);
+  ConvShape shape(const Tensor& x, const Tensor& w) const {
     for (int i = 0; i < 2; i++) {
-      CAFFE2_ENFORCE(input(i).rank() == 4, describe_input(i), " has shape ",
-                     input(i).shape().text(), "; 4 dimensions are needed");
+      const Shape& given = (i == 0 ? x : w).shape();
+      CAFFE2_ENFORCE(given.rank() == 4, describe_input(i), " has shape ", given.text(),
+                     "; 4 dimensions are needed");
     }
     const Activations in(x, channels_last(), describe_input(0));
     const Activations filter(w, channels_last(), describe_input(1));
@@ -93,9 +94,9 @@ class ConvTransposeBase : public ChannelOperator {
     return s;
   }
 
-  Shape output_shape(const ConvShape& s) const {
+  Shape output_shape(const Tensor& x, const ConvShape& s) const {
     const int64_t size[2] = {s.h, s.w};
-    return activation_shape(input(0), channels_last(), s.c, size);
+    return activation_shape(x, channels_last(), s.c, size);
   }
 
   ConvAlgorithm algorithm(const ConvShape& s, ConvPass pass) const {
@@ -125,13 +126,13 @@ class ConvTransposeOperator : public ConvTransposeBase {
  protected:
   void run() override {
     const Tensor &x = input(0), &w = input(1);
-    const ConvShape s = shape();
+    const ConvShape s = shape(x, w);
     const int64_t points = s.h * s.w;
     if (has_input(2)) {
       CAFFE2_ENFORCE(input(2).shape() == Shape{s.c}, describe_input(2), " has shape ",
                      input(2).shape().text(), "; (", s.c, ",) is needed");
     }
-    Tensor& y = output(0, output_shape(s), DataType::kFloat);
+    Tensor& y = output(0, output_shape(x, s), DataType::kFloat);
     if (y.size() == 0) return;  // the kernels of Conv need a batch
     float *x_copy = buffer_if_last(x.size()), *w_copy = buffer_if_last(w.size());
     float *result = buffer_if_last(y.size()), *ones = buffer(s.c);
@@ -150,6 +151,60 @@ class ConvTransposeOperator : public ConvTransposeBase {
   }
 };
 
+// X (N, H, W, C), filter (C, kernel_h, kernel_w, M / group) and bias as Int8.
+class Int8ConvTransposeOperator : public Int8On<ConvTransposeBase> {
+ public:
+  explicit Int8ConvTransposeOperator(const OperatorContext& context) : Int8On(context) {
+    CAFFE2_ENFORCE(channels_last(), "argument 'order' must be NHWC");
+  }
+
+ protected:
+  void run() override {
+    const auto x = quantized(0), w = quantized(1);
+    const ConvShape s = shape(x->values, w->values);
+    CAFFE2_ENFORCE(checked_multiply(s.k, s.kh * s.kw) <= kMostProducts, "each output is a sum of ",
+                   s.k * s.kh * s.kw, " products; at most ", kMostProducts, " are allowed");
+    const int32_t* bias = this->bias(2, s.c);
+    const Requantization to(x->scale * w->scale / scale_, zero_, 0);
+    Tensor y = bytes(output_shape(x->values, s));
+    const int64_t values = checked_multiply(checked_multiply(s.h, s.w), s.c);
+    auto* sums = static_cast<int32_t*>(scratch(static_cast<size_t>(values) * sizeof(int32_t)));
+    const auto* in = x->values.data<uint8_t>();
+    auto* out = y.mutable_data<uint8_t>();
+    for (int64_t n = 0; n < s.n; n++, in += s.oh() * s.ow() * s.k) {
+      for (int64_t i = 0; i < values; i++) sums[i] = bias[i % s.c];
+      scatter(s, in, x->zero_point, w->values.data<uint8_t>(), w->zero_point, sums);
+      for (int64_t i = 0; i < values; i++) *out++ = to(sums[i]);
+    }
+    give(std::move(y));
+  }
+
+ private:
+  // Adds what each element of the input gives to the outputs around it.
+  static void scatter(const ConvShape& s, const uint8_t* x, int32_t x_zero, const uint8_t* w,
+                      int32_t w_zero, int32_t* sums) {
+    const int64_t width = s.c / s.group, per_group = s.k / s.group;
+    for (int64_t i = 0; i < s.oh(); i++) {
+      for (int64_t j = 0; j < s.ow(); j++, x += s.k) {
+        for (int64_t k = 0; k < s.k; k++) {
+          const uint8_t* tap = w + k * s.kh * s.kw * width;
+          for (int64_t a = 0; a < s.kh; a++) {
+            const int64_t row = i * s.stride_h - s.pad_t + a;
+            for (int64_t b = 0; b < s.kw; b++, tap += width) {
+              const int64_t column = j * s.stride_w - s.pad_l + b;
+              if (row < 0 || row >= s.h || column < 0 || column >= s.w) continue;
+              int32_t* to = sums + (row * s.w + column) * s.c + k / per_group * width;
+              for (int64_t m = 0; m < width; m++) to[m] += (x[k] - x_zero) * (tap[m] - w_zero);
+            }
+          }
+        }
+      }
+    }
+  }
+
+  static constexpr int64_t kMostProducts = INT32_MAX / (255 * 255) - 1;
+};
+
 // Inputs X, filter, dY; outputs d(filter), d(bias) unless no_bias, and dX where wanted.
 class ConvTransposeGradientOperator : public ConvTransposeBase {
  public:
@@ -163,8 +218,8 @@ class ConvTransposeGradientOperator : public ConvTransposeBase {
  protected:
   void run() override {
     const Tensor &x = input(0), &w = input(1), &dy = input(2);
-    const ConvShape s = shape();
-    const Shape y_shape = output_shape(s);
+    const ConvShape s = shape(x, w);
+    const Shape y_shape = output_shape(x, s);
     CAFFE2_ENFORCE(dy.shape() == y_shape, describe_input(2), " has shape ", dy.shape().text(),
                    "; the output of this operator has ", y_shape.text());
     const int dx_index = no_bias_ ? 1 : 2;
@@ -214,6 +269,7 @@ class ConvTransposeGradientOperator : public ConvTransposeBase {
 }  // namespace
 
 REGISTER_CPU_OPERATOR(ConvTranspose, ConvTransposeOperator)
+REGISTER_CPU_OPERATOR(Int8ConvTranspose, Int8ConvTransposeOperator)
 REGISTER_CPU_OPERATOR(ConvTransposeGradient, ConvTransposeGradientOperator)
 
 }  // namespace caffe2

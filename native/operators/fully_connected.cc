@@ -198,6 +198,7 @@ class MatMulOperator : public Operator {
 
 REGISTER_CPU_OPERATOR(MatMul, MatMulOperator)
 REGISTER_CPU_OPERATOR(FC, FCOperator<false>)
+REGISTER_CPU_OPERATOR(FbFCPacked, FCOperator<false>)
 REGISTER_CPU_OPERATOR(FCGradient, FCGradientOperator<false>)
 REGISTER_CPU_OPERATOR(FCTransposed, FCOperator<true>)
 REGISTER_CPU_OPERATOR(FCTransposedGradient, FCGradientOperator<true>)

@@ -11,31 +11,6 @@ namespace {
 // Sums of products of numbers of 9 bits stay below 2^31.
 constexpr int64_t kLongest = INT32_MAX / (255 * 255) - 1;
 
-// What becomes of a sum of products: it is multiplied in fixed point (Jacob et al., 2018, 2.2),
-// rounded at 31 bits and again at the place of the result, as nets were made for.
-class Requantization {
- public:
-  Requantization(float factor, int32_t zero_point, int32_t low)
-      : zero_point_(zero_point), low_(low) {
-    int exponent = 0;
-    const float fraction = std::frexp(std::min(factor, kLargest), &exponent);
-    multiplier_ = std::llround(std::ldexp(fraction, 31));
-    low_bits_ = 31 - std::max(exponent, 0);
-    shift_ = std::clamp(-exponent, 0, 62);
-  }
-  uint8_t operator()(int32_t sum) const {
-    const int64_t half = int64_t{1} << (low_bits_ - 1);
-    const int64_t product = (sum * multiplier_ + half) >> low_bits_;
-    return saturate(shift_right(product, shift_) + zero_point_, low_);
-  }
-
- private:
-  static constexpr float kLargest = 1 << 29;  // all but 0 becomes 0 or 255
-  int64_t multiplier_;
-  int low_bits_, shift_;
-  int32_t zero_point_, low_;
-};
-
 int32_t dot(const int16_t* a, const int16_t* b, int64_t n) {
   int32_t sum = 0;
   for (int64_t i = 0; i < n; i++) sum += static_cast<int32_t>(a[i]) * b[i];
@@ -66,17 +41,6 @@ class Int8LayerOperator : public Int8Operator {
   // Values without their zero point.
   static void center(const uint8_t* from, int64_t n, int32_t zero_point, int16_t* to) {
     for (int64_t i = 0; i < n; i++) to[i] = static_cast<int16_t>(from[i] - zero_point);
-  }
-  const int32_t* bias(int64_t outputs) {
-    if (!has_input(2)) {
-      auto* zeros = static_cast<int32_t*>(scratch(static_cast<size_t>(outputs) * sizeof(int32_t)));
-      std::fill_n(zeros, outputs, 0);
-      return zeros;
-    }
-    const auto b = quantized(2, DataType::kInt32);
-    CAFFE2_ENFORCE(b->values.shape() == Shape{outputs}, describe_input(2), " has shape ",
-                   b->values.shape().text(), "; (", outputs, ",) is needed");
-    return b->values.data<int32_t>();
   }
   Requantization requantization(const Int8Tensor& x, const Int8Tensor& w) const {
     return Requantization(x.scale * w.scale / scale_, zero_, relu_ ? zero_ : 0);
@@ -115,7 +79,7 @@ class Int8ConvOperator : public Int8LayerOperator {
                    group_, " groups do not fit");
     const int64_t depth = filter.product(1, 4), per_group = filters / group_;
     require_depth(depth);
-    const int32_t* bias = this->bias(filters);
+    const int32_t* bias = this->bias(2, filters);
     const Requantization to = requantization(*x, *w);
     const int64_t places = window.out[0] * window.out[1];
     Tensor y = bytes({in[0], window.out[0], window.out[1], filters});
@@ -186,7 +150,7 @@ class Int8FCOperator : public Int8LayerOperator {
                    in.text());
     const int64_t columns = filter[0];
     require_depth(depth);
-    const int32_t* bias = this->bias(columns);
+    const int32_t* bias = this->bias(2, columns);
     const Requantization to = requantization(*x, *w);
     Shape shape;
     for (int i = 0; i < axis_; i++) shape.append(in[i]);

@@ -2,8 +2,9 @@
 #include <string>
 #include <vector>
 
-#include "core/operator.h"
 #include "core/registry.h"
+#include "operators/int8.h"
+#include "operators/moving.h"
 #include "operators/shapes.h"
 #include "operators/view.h"
 
@@ -33,23 +34,23 @@ std::vector<int64_t> integers_in(const Tensor& tensor, const std::string& what) 
   return values;
 }
 
-class PermuteOperator : public Operator {
+class PermuteOperator : public MovingOperator {
  public:
-  using Operator::Operator;
+  using MovingOperator::MovingOperator;
 
  protected:
   // Which axis of the input each axis of the output is.
   virtual std::vector<int64_t> axes(const Shape& shape) const = 0;
 
   void run() override {
-    const Tensor& x = input(0);
+    const Tensor& x = source();
     const std::vector<int64_t> axes = this->axes(x.shape());
     Shape shape;
     for (const int64_t axis : axes) shape.append(x.dim(static_cast<int>(axis)));
     const std::vector<int64_t> from = strides_of(x.shape()), to = strides_of(shape);
     View view;
     for (int i = 0; i < shape.rank(); i++) view.add(shape[i], from[axes[i]], to[i]);
-    copy_view(view, x, 0, output(0, shape, x.type()), 0, parallel());
+    copy_view(view, x, 0, target(shape, x.type()), 0, parallel());
   }
 };
 
@@ -95,10 +96,12 @@ class OrderOperator : public PermuteOperator {
 };
 
 // The part of X that Slice takes: its shape, and the view between it and X.
-class SliceBase : public Operator {
+class SliceBase : public MovingOperator {
  public:
   explicit SliceBase(const OperatorContext& context)
-      : Operator(context), starts_(args().integers("starts")), ends_(args().integers("ends")) {
+      : MovingOperator(context),
+        starts_(args().integers("starts")),
+        ends_(args().integers("ends")) {
     given_ = args().has("starts") && args().has("ends");
   }
 
@@ -149,13 +152,12 @@ class SliceBase : public Operator {
 
   Shape shape_;
   int64_t start_ = 0;  // in elements
+  std::vector<int64_t> starts_, ends_;
+  bool given_ = false;
 
  private:
   // Negative ones count from behind the end; what is behind the end is the end.
   static int64_t place(int64_t i, int64_t size) { return std::min(i < 0 ? i + size + 1 : i, size); }
-
-  std::vector<int64_t> starts_, ends_;
-  bool given_ = false;
 };
 
 class SliceOperator : public SliceBase {
@@ -164,9 +166,23 @@ class SliceOperator : public SliceBase {
 
  protected:
   void run() override {
-    const Tensor& x = input(0);
+    const Tensor& x = source();
     find(x, has_input(1));
-    copy_view(view(x, false), x, start_, output(0, shape_, x.type()), 0, parallel());
+    copy_view(view(x, false), x, start_, target(shape_, x.type()), 0, parallel());
+  }
+};
+
+// Also takes one dimension, from start_idx to end_idx.
+class Int8SliceOperator : public Int8Moving<SliceOperator> {
+ public:
+  explicit Int8SliceOperator(const OperatorContext& context) : Int8Moving(context) {
+    if (given_ || !args().has("dim")) return;
+    const auto before = static_cast<size_t>(args().integer("dim"));
+    starts_.assign(before, 0);
+    ends_.assign(before, -1);
+    starts_.push_back(args().integer("start_idx"));
+    ends_.push_back(args().integer("end_idx"));
+    given_ = true;
   }
 };
 
@@ -393,6 +409,8 @@ class ExpandGradientOperator : public Operator {
 }  // namespace
 
 REGISTER_CPU_OPERATOR(Transpose, TransposeOperator)
+REGISTER_CPU_OPERATOR(Int8Transpose, Int8Moving<TransposeOperator>)
+REGISTER_CPU_OPERATOR(Int8Slice, Int8SliceOperator)
 REGISTER_CPU_OPERATOR(NCHW2NHWC, OrderOperator<true>)
 REGISTER_CPU_OPERATOR(NHWC2NCHW, OrderOperator<false>)
 REGISTER_CPU_OPERATOR(Slice, SliceOperator)

@@ -6,6 +6,7 @@
 
 #include "core/operator.h"
 #include "core/registry.h"
+#include "operators/int8.h"
 #include "operators/parallel.h"
 #include "operators/shapes.h"
 
@@ -30,8 +31,7 @@ class RegionOperator : public Operator {
   struct Maps {
     int64_t n, channels, height, width;
   };
-  Maps maps() const {
-    const Tensor& x = input(0);
+  Maps maps(const Tensor& x) const {
     CAFFE2_ENFORCE(x.rank() == 4, describe_input(0), " has shape ", x.shape().text(),
                    "; 4 dimensions are needed");
     for (int i = 1; i < 4; i++) {
@@ -42,8 +42,8 @@ class RegionOperator : public Operator {
     return {x.dim(0), x.dim(1), x.dim(2), x.dim(3)};
   }
   // Of each region the picture it is in.
-  std::vector<int64_t> pictures(bool numbers_needed) const {
-    const Tensor &x = input(0), &rois = input(1);
+  std::vector<int64_t> pictures(const Tensor& x, bool numbers_needed) const {
+    const Tensor& rois = input(1);
     const bool fits =
         rois.rank() == 2 && (rois.dim(1) == size_ + 1 || (rois.dim(1) == size_ && !numbers_needed));
     CAFFE2_ENFORCE(fits, describe_input(1), " has shape ", rois.shape().text(), "; (n, ", size_ + 1,
@@ -201,8 +201,8 @@ class RoIAlignOperator : public RoIAlignBase {
 
  protected:
   void run() override {
-    const Maps m = maps();
-    const std::vector<int64_t> pictures = this->pictures(false);
+    const Maps m = maps(input(0));
+    const std::vector<int64_t> pictures = this->pictures(input(0), false);
     const std::vector<Region> regions = this->regions();
     const float* x = input(0).template data<float>();
     float* y = output(0, pooled_shape(m), DataType::kFloat).template mutable_data<float>();
@@ -244,6 +244,40 @@ class RoIAlignOperator : public RoIAlignBase {
   }
 };
 
+class Int8RoIAlignOperator : public Int8On<RoIAlignBase> {
+ public:
+  explicit Int8RoIAlignOperator(const OperatorContext& context) : Int8On(context, 4) {
+    CAFFE2_ENFORCE(channels_last_, "argument 'order' must be NHWC");
+  }
+
+ protected:
+  void run() override {
+    const auto x = quantized(0);
+    const Maps m = maps(x->values);
+    const std::vector<int64_t> pictures = this->pictures(x->values, false);
+    const std::vector<Region> regions = this->regions();
+    Tensor y = bytes(pooled_shape(m));
+    const int64_t values = checked_multiply(static_cast<int64_t>(height_) * width_, m.channels);
+    auto* sums = static_cast<float*>(scratch(static_cast<size_t>(values) * sizeof(float)));
+    auto* out = y.mutable_data<uint8_t>();
+    const float ratio = x->scale / scale_;
+    for (size_t r = 0; r < regions.size(); r++) {
+      const uint8_t* maps =
+          x->values.data<uint8_t>() + pictures[r] * m.channels * m.height * m.width;
+      std::fill_n(sums, values, 0.f);
+      for (const Corner& c : corners(regions[r], m)) {
+        const uint8_t* from = maps + c.place * m.channels;
+        float* sum = sums + c.bin * m.channels;
+        for (int64_t k = 0; k < m.channels; k++) {
+          sum[k] += static_cast<float>(from[k] - x->zero_point) * c.share;
+        }
+      }
+      for (int64_t i = 0; i < values; i++) *out++ = quantum(sums[i] * ratio, zero_);
+    }
+    give(std::move(y));
+  }
+};
+
 template <int size>
 class RoIAlignGradientOperator : public RoIAlignBase {
  public:
@@ -251,8 +285,8 @@ class RoIAlignGradientOperator : public RoIAlignBase {
 
  protected:
   void run() override {
-    const Maps m = maps();
-    const std::vector<int64_t> pictures = this->pictures(false);
+    const Maps m = maps(input(0));
+    const std::vector<int64_t> pictures = this->pictures(input(0), false);
     const std::vector<Region> regions = this->regions();
     require_pooled(2, m);
     const float* dy = input(2).template data<float>();
@@ -284,8 +318,8 @@ class RoIPoolOperator : public RegionOperator {
 
  protected:
   void run() override {
-    const Maps m = maps();
-    const std::vector<int64_t> pictures = this->pictures(true);
+    const Maps m = maps(input(0));
+    const std::vector<int64_t> pictures = this->pictures(input(0), true);
     std::vector<Part> rows, columns;
     for (size_t r = 0; r < pictures.size(); r++) {
       add_parts(rows, box(r)[1], box(r)[3], height_, m.height);
@@ -354,8 +388,8 @@ class RoIPoolGradientOperator : public RegionOperator {
 
  protected:
   void run() override {
-    const Maps m = maps();
-    const std::vector<int64_t> pictures = this->pictures(true);
+    const Maps m = maps(input(0));
+    const std::vector<int64_t> pictures = this->pictures(input(0), true);
     require_pooled(2, m);
     require_pooled(3, m);
     const int32_t* places = input(2).data<int32_t>();
@@ -383,6 +417,7 @@ class RoIPoolGradientOperator : public RegionOperator {
 }  // namespace
 
 REGISTER_CPU_OPERATOR(RoIAlign, RoIAlignOperator<4>)
+REGISTER_CPU_OPERATOR(Int8RoIAlign, Int8RoIAlignOperator)
 REGISTER_CPU_OPERATOR(RoIAlignRotated, RoIAlignOperator<5>)
 REGISTER_CPU_OPERATOR(RoIAlignGradient, RoIAlignGradientOperator<4>)
 REGISTER_CPU_OPERATOR(RoIAlignRotatedGradient, RoIAlignGradientOperator<5>)

@@ -5,6 +5,8 @@
 
 #include "core/operator.h"
 #include "core/registry.h"
+#include "operators/int8.h"
+#include "operators/moving.h"
 #include "operators/shapes.h"
 
 namespace caffe2 {
@@ -42,10 +44,10 @@ class ResizeLikeOperator : public Operator {
 
 // The new shape comes from the argument or from input 1; 0 keeps a dimension (of a tensor that is
 // not empty), -1 takes what is left.
-class ReshapeOperator : public Operator {
+class ReshapeOperator : public MovingOperator {
  public:
   explicit ReshapeOperator(const OperatorContext& context)
-      : Operator(context), shape_(args().integers("shape")) {
+      : MovingOperator(context), shape_(args().integers("shape")) {
     const bool has_argument = args().has("shape"), has_input = context.def.input.size() == 2;
     CAFFE2_ENFORCE(has_argument || has_input,
                    "the new shape is missing: neither 'shape' nor a second input is given");
@@ -55,10 +57,10 @@ class ReshapeOperator : public Operator {
 
  protected:
   void run() override {
-    const Tensor& x = input(0);
+    const Tensor& x = source();
     const Shape old = x.shape();
     const Shape shape = resolve(old, has_input(1) ? shape_input() : shape_);
-    Tensor& y = output(0, shape, x.type());
+    Tensor& y = target(shape, x.type());
     if (has_input(1) && input(1).type() == DataType::kInt32) {
       write_dims<int32_t>(old);
     } else {
@@ -234,6 +236,7 @@ class MergeDimOperator : public NewShapeOperator {
 REGISTER_CPU_OPERATOR(Flatten, FlattenOperator)
 REGISTER_CPU_OPERATOR(ResizeLike, ResizeLikeOperator)
 REGISTER_CPU_OPERATOR(Reshape, ReshapeOperator)
+REGISTER_CPU_OPERATOR(Int8Reshape, Int8Moving<ReshapeOperator>)
 REGISTER_CPU_OPERATOR(FlattenToVec, FlattenToVecOperator)
 REGISTER_CPU_OPERATOR(ExpandDims, ExpandDimsOperator)
 REGISTER_CPU_OPERATOR(Squeeze, SqueezeOperator)

@@ -8,6 +8,7 @@
 
 #include "core/tensor.h"
 #include "kernels/kernels.h"
+#include "operators/parallel.h"
 
 namespace caffe2 {
 
@@ -49,28 +50,6 @@ const T* elements(const Tensor& tensor) {
 template <class T>
 T* mutable_elements(Tensor& tensor) {
   return static_cast<T*>(tensor.raw_mutable_data());
-}
-
-// Calls body(begin, end) for ranges of [0, n) that are `step` long, whatever the number of threads.
-// The body must not throw.
-template <class Body>
-void for_ranges(const kernels::Parallel& parallel, int64_t n, int64_t step, const Body& body) {
-  constexpr int64_t kMostBlocks = 1 << 20;
-  step = std::max({step, (n + kMostBlocks - 1) / kMostBlocks, int64_t{1}});
-  const auto blocks = static_cast<int>((n + step - 1) / step);
-  if (blocks == 0) return;
-  if (blocks == 1 || parallel.threads == 1 || parallel.run == nullptr) return body(0, n);
-  struct Context {
-    const Body& body;
-    int64_t n, step;
-  } context{body, n, step};
-  parallel.run(
-      parallel.pool, blocks,
-      [](void* pointer, int block) {
-        const auto& c = *static_cast<const Context*>(pointer);
-        c.body(block * c.step, std::min(c.n, (block + 1) * c.step));
-      },
-      &context);
 }
 
 // Elements that a block of work moves: less is not worth another thread.

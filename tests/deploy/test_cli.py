@@ -185,6 +185,7 @@ def test_diff(capsys, model):
 def test_diff_of_two_runs(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     a = {"a": np.float32([1, 2]), "b": np.float32([1, np.inf]), "c": np.int32([1])}
+    a["d"] = np.float32(0.5)
     np.savez("a.npz", **a)
     for name, other, place in (
         ("b", np.float32([1.00001, np.inf]), None),
@@ -192,12 +193,25 @@ def test_diff_of_two_runs(capsys, tmp_path, monkeypatch):
         ("b", np.float32([1, np.nan]), "inf and nan at [1]"),
         ("b", np.float32([[1, np.inf]]), "(2,) float32 and (1, 2) float32"),
         ("c", np.int32([2]), "1 and 2 at [0]"),
+        ("d", np.float32(0.75), "0.5 and 0.75 at []"),
     ):
         np.savez("b.npz", **{**a, name: other})
         code, found = as_json(capsys, "diff", "a.npz", "b.npz")
         assert code == (0 if place is None else 1)
         if place:
             assert found["first"]["blob"] == name and place in found["first"]["problem"]
+
+
+def test_diff_sees_int8_tensors(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for file, zero in (("a", 10), ("b", 11)):
+        net = core.Net("quantized")
+        net.Int8Quantize("x", "q", Y_scale=0.1, Y_zero_point=zero)
+        net.Int8Dequantize("q", "y")
+        net.Proto().external_output.append("y")
+        save_net(net.Proto(), file)
+    code, found = as_json(capsys, "diff", "a", "b", "--run", "--shape", "x=2")
+    assert code == 1 and found["first"]["blob"] == "q"
 
 
 def test_bench(capsys, model):

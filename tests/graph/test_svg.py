@@ -115,3 +115,26 @@ def test_without_pydot_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "pydot", None)
     with pytest.raises(ImportError, match=r"pip install .*to_svg draws without it"):
         net_drawer.GetPydotGraph(residual_net())
+
+
+def test_deep_nets_are_cut_into_columns():
+    net = core.Net("deep")
+    for i in range(120):
+        net.FC([f"x{i}", f"w{i}", f"b{i}"], f"x{i + 1}")
+        if i % 10 == 9:
+            net.Sum([f"x{i + 1}", f"x{i - 5}"], f"x{i + 1}")
+    svg = net_drawer.to_svg(net, parameters=False)
+    found = boxes(svg)
+    assert [label for label, *_ in found].count("FC") == 120
+    assert {label for label, *_ in found} == {"FC", "Sum", "x0"}
+    for one, other in itertools.combinations(found, 2):
+        _, *a = one
+        _, *b = other
+        assert a[2] < b[0] or b[2] < a[0] or a[3] < b[1] or b[3] < a[1], (one, other)
+    root = ElementTree.fromstring(svg)
+    _, _, width, height = map(float, root.get("viewBox").split())
+    assert 1 / 3 < width / height < 3
+    numbers = [text.text for text in root.findall(f"{SVG}text")]
+    assert numbers and all(numbers.count(number) % 2 == 0 for number in numbers)
+    ends = [path for path in root.findall(f"{SVG}path") if path.get("marker-end")]
+    assert len(ends) == 120 + 2 * 12

@@ -109,6 +109,31 @@ MATRICES = [
         b=exactly(np.linspace(-1, 1, 6), F4),
         sizes={"M": (3,)},
     ),
+    *(
+        Case(
+            type,
+            X=floats("N", "K", low=-4, high=4),
+            gradient=False,
+            mismatch={"X": None},
+            bad=[Bad("a vector", {"X": np.ones(3, F4)})],
+        )
+        for type in ("FbGemmPack", "FbGemmPackTranspose")
+    ),
+    Case(
+        "FbGemmPack",
+        title="beyond 16 bits",
+        X=exactly([[1e6, -1e6, 1e-9, 2049]], F4),
+        gradient=False,
+        mismatch={"X": None},
+    ),
+    Case(
+        "FbFCPacked",
+        sizes=MATRIX,
+        X=floats("N", "K"),
+        W=floats("M", "K"),
+        b=floats("M"),
+        gradient=False,
+    ),
     Case("FC", title="flat", X=floats("N", 3, 5), W=floats("M", 15, 1, 1), b=floats("M")),
     Case(
         "FC",
@@ -223,6 +248,23 @@ CONVOLUTION = [
         pads=[1, 0, 2, 1, 1, 0],
         dilations=[2, 1, 1],
         group=2,
+    ),
+    *(
+        Case(
+            "ConvRelu",
+            title=title,
+            args={"kernels": k},
+            gradient=False,
+            X=floats(*x),
+            filter=floats(*w),
+            bias=floats(w[0]),
+            mismatch={"X": 1},
+            bad=[Bad("a bias too many", {"bias": np.ones(4, F4)})],
+        )
+        for title, x, w, k in (
+            ("2-d", ("N", 2, 5, 6), (3, 2, 3, 3), [3, 3]),
+            ("3-d", ("N", 2, 3, 4, 3), (3, 2, 2, 2, 2), [2, 2, 2]),
+        )
     ),
     *conv("3-d NHWC", ("N", 4, 5, 4, 2), (3, 2, 1, 3, 2), kernels=[2, 1, 3], order="NHWC"),
 ]

@@ -158,7 +158,8 @@ HALVES = F4([0, -0.0, 1.5, 1e6, -1e6, 1e-8, 6e-8, 2.98e-8, 2.99e-8, math.nan, ma
              65519, 65520, 6.1e-5, 6.0975e-5, -3.3e-6, 1 / 3])  # fmt: skip
 COPYING = [
     *(Case(type, input=anything(any_shape)) for type in
-      ("Alias", "EnsureDense", "EnsureCPUOutput", "CopyFromCPUInput")),
+      ("Alias", "EnsureDense", "EnsureCPUOutput", "CopyFromCPUInput",
+       "CopyCPUToGPU", "CopyGPUToCPU")),
     Case("Alias", title="strings", gradient=False, input=TEXTS),
     Case("AliasWithName", args={"name": "mark"}, input=anything(any_shape)),
     Case("Shape", X=anything(any_shape), bad=[Bad("axes=[2] of 2", args={"axes": [2]})]),

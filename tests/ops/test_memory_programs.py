@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from google.protobuf import text_format
 from operator_cases import CASES
-from test_recorded_int8 import PICTURE, RECORDED, TENTH
+from test_recorded_int8 import OUTPUTS, PICTURE, RECORDED, TENTH
 
 from caffe2 import _native, ops
 from caffe2.proto import caffe2_pb2
@@ -125,8 +125,8 @@ PROGRAMS = [
           (make("IndexSize", ["index"], ["y"]), ("y",)),
           (make("IndexFreeze", ["index"], ["index"]), ()),
       )),
-    *(Program([make(type, [f"in{i}" for i in range(len(inputs))], ["y"], **args)], ("y",),
-              tuple(inputs)) for type, inputs, args, _ in RECORDED),
+    *(Program([make(type, [f"in{i}" for i in range(len(inputs))], OUTPUTS.get(type, ["y"]),
+                    **args)], ("y",), tuple(inputs)) for type, inputs, args, _ in RECORDED),
     Program([make("Int8Dequantize", ["in0"], ["y"])], ("y",), (PICTURE,)),
     Program([make("Int8ResizeNearest", ["in0"], ["y"], width_scale=2.0, height_scale=1.5,
                   **TENTH)], ("y",), (PICTURE,)),
