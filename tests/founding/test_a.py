@@ -98,12 +98,13 @@ def test_a6_many_at_once():
         np.testing.assert_array_equal(ref.get(), [index - 0.5, index - 1.0])
 
 
-def test_a7_work_split_over_devices():
+def test_a7_work_split_over_devices(capfd):
     def parallel_task(task_id):
         with core.NameScope(f"task_{task_id}"):
             scoped_blob_ref = core.ScopedBlobReference("blob")
             workspace.FeedBlob(str(scoped_blob_ref), task_id)
             workspace.RunOperatorOnce(core.CreateOperator("Copy", [scoped_blob_ref], ["copy"]))
+            workspace.RunOperatorOnce(core.CreateOperator("Print", [scoped_blob_ref], []))
             del scoped_blob_ref
 
     core.SetDeviceOption(core.DeviceOption(workspace.GpuDeviceType, 0))
@@ -115,6 +116,9 @@ def test_a7_work_split_over_devices():
     for i in range(4):
         # Without a GPU the CPU does the work.
         assert workspace.FetchBlob(f"worker_{i}/task_{i}/copy") == i
+    printed = capfd.readouterr().err.splitlines()
+    assert len(printed) == 4
+    assert all(f"worker_{i}/task_{i}/blob" in line for i, line in enumerate(printed))
 
 
 def test_a7_strict_devices(monkeypatch):
