@@ -176,10 +176,7 @@ class Net(NetBlobs, NetRecords):
         added = self._add_inputs(inputs)
         return added[0] if len(added) == 1 else added
 
-    def AddExternalInputs(self, *inputs: Any) -> Any:
-        """AddExternalInput; a list of one gives a list of one."""
-        added = self._add_inputs(inputs)
-        return added[0] if len(inputs) == 1 and not isinstance(inputs[0], (list, tuple)) else added
+    AddExternalInputs = AddExternalInput
 
     def AddScopedExternalInputs(self, *inputs: Any) -> Any:
         """AddExternalInput for names in the current NameScope."""

@@ -17,7 +17,6 @@ LEAST = 3
 ELSEWHERE = {
     "caffe2.python.models.squeezenet": "a model that has to be downloaded",
     "models.squeezenet": "a model that has to be downloaded",
-    "brew.image_input": "there is no operator ImageInput",
 }
 
 

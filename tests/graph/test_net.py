@@ -192,7 +192,7 @@ def test_row_B7_external_inputs_are_declared_unscoped():
         assert net.AddScopedExternalInputs("data") == "s/data"
         net.Relu("data", "y")
     assert net.AddExternalInput("a", core.BlobReference("b")) == ["a", "b"]
-    assert net.AddExternalInputs(["c"]) == ["c"]
+    assert net.AddExternalInputs(["c"]) == "c"
     assert inputs(net) == ["data", "s/data", "a", "b", "c"]
     assert net.is_external_input("a") and not net.is_external_input("y")
 
