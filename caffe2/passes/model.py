@@ -21,7 +21,8 @@ class InferenceModel:
     net      a copy of the NetDef, which passes change
     params   values of blobs by name; those that the net writes are not constant
     outputs  the blobs that are wanted of it
-    nested   the blobs that nets inside its operators read or write, which passes leave alone
+    nested   the blobs that nets inside its operators read or write, and those that arguments of
+             such operators name; passes leave them alone
 
     Blobs may be written several times; "the value" of operator i is what it writes, until the blob
     is written again.
@@ -37,13 +38,13 @@ class InferenceModel:
         self.net.CopyFrom(net)
         self.params = params
         self.outputs = list(net.external_output if outputs is None else outputs)
-        self.nested = {
-            name
-            for op in net.op
-            for _, inner in nets_of(op)
-            for _, place in every_operator(inner)
-            for name in (*place.input, *place.output)
-        }
+        self.nested: set[str] = set()
+        for op in net.op:
+            for _, inner in nets_of(op):
+                for _, place in every_operator(inner):
+                    self.nested.update((*place.input, *place.output))
+                for arg in op.arg:
+                    self.nested.update(text.decode(errors="replace") for text in arg.strings)
 
     @property
     def op(self) -> Any:
