@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 class Job(Managed):
     """Groups of tasks: init_group once, epoch_group again and again until a stop condition is true,
-    exit_group at the end; download_group after a checkpoint was loaded.
+    then download_group and exit_group.
 
     In its `with` block new tasks belong to epoch_group.
     """
@@ -221,6 +221,11 @@ class MultiNodeCheckpointManager:
         self._managers: dict[str, CheckpointManager] = {}
         self._path_prefix: str | None = None
 
+    @property
+    def _node_managers(self) -> list[tuple[str, CheckpointManager]]:
+        """Each node and its manager, for builders of upload tasks."""
+        return list(self._managers.items())
+
     def _tasks(self, make: Callable[[CheckpointManager], Any]) -> TaskGroup:
         if not self._managers:
             raise UsageError("the checkpoints have to be prepared with init() first")
@@ -354,7 +359,6 @@ class JobRunner:
                 self.save_checkpoints(0, session)
             else:
                 session.run(manager.load(begin))
-        session.run(self.job.download_group)
         epoch = 1 if begin is None else begin + 1
         while True:
             session.run(self.job.epoch_group)
@@ -363,6 +367,7 @@ class JobRunner:
             if any(condition.fetch() for condition in self.job.stop_conditions):
                 break
             epoch += 1
+        session.run(self.job.download_group)
         if self.upload_task_group_builder is not None:
             session.run(self.upload_task_group_builder.build(epoch, manager))
         session.run(self.job.exit_group)
@@ -381,11 +386,15 @@ class JobRunner:
         return found
 
     def save_checkpoints(self, epoch: int, session: Any) -> None:
-        """Writes the checkpoints of an epoch.  An error when they cannot be written."""
+        """Writes the checkpoints of an epoch.  When they cannot be written the log (level error)
+        says why, and the job goes on."""
         if not self.checkpoint_manager.cp_accessible(epoch=None):
             _log.warning(
                 "the checkpoint of epoch %d is left out: its place is not accessible", epoch
             )
             return
-        session.run(self.checkpoint_manager.save(epoch))
-        self.checkpoint_manager.write_checkpoint_metadata(epoch)
+        try:
+            session.run(self.checkpoint_manager.save(epoch))
+            self.checkpoint_manager.write_checkpoint_metadata(epoch)
+        except (RuntimeError, OSError) as error:
+            _log.error("the checkpoint of epoch %d was not written: %s", epoch, error)

@@ -30,10 +30,6 @@ from caffe2.python.record_queue import RecordQueue
 from caffe2.python.session import LocalSession
 from caffe2.python.task import Task, TaskGroup, WorkspaceType, final_output
 
-pytestmark = pytest.mark.skipif(
-    not core.IsOperator("ReadNextBatch"), reason="the operators of datasets are not there"
-)
-
 
 @pytest.fixture(autouse=True)
 def _empty_workspace():

@@ -96,3 +96,23 @@ def test_names_and_what_has_to_come_first(tmp_path):
         exists = manager.check_db_exists(1)
     LocalSession().run(exists)
     assert not exists.outputs()[0].fetch()
+
+
+def test_a_job_goes_on_where_checkpoints_cannot_be_written(tmp_path, caplog):
+    job, total = counting_job(2)
+    manager = MultiNodeCheckpointManager(str(tmp_path / "nowhere"), "minidb")
+    assert JobRunner(job, manager).train(LocalSession()) == 2
+    assert workspace.FetchBlob(total) == 2
+    assert "the checkpoint of epoch 1 was not written: " in caplog.text
+    assert [(node, own._node_name) for node, own in manager._node_managers] == [
+        ("trainer", "trainer"),
+        ("local", "local"),
+    ]
+
+
+def test_the_download_group_runs_after_the_epochs():
+    job, total = counting_job(3)
+    with job.download_group, Task():
+        ops.Copy(total, "downloaded")
+    JobRunner(job).train(LocalSession())
+    assert workspace.FetchBlob("downloaded") == 3
