@@ -409,7 +409,6 @@ REFUSED = [
     ("Reshape", [np.ones((2, 3), F4)], {"shape": [4]}, "6 elements"),
     ("Reshape", [np.ones((2, 3), F4)], {}, "shape"),
     ("Reshape", [np.ones((2, 3), F4)], {"shape": [2, 1, 1, 3, 0]}, "6 elements"),
-    ("ConstantFill", [], {"shape": 5}, "a list"),
     ("ConstantFill", [], {"shape": [2], "value": 1.5, "dtype": 2}, "1.5"),
     ("ConstantFill", [], {"shape": [2], "value": 300, "dtype": 6}, "0 to 255"),
     ("ConstantFill", [], {"shape": [-1]}, "shape"),
