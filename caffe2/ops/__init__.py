@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from caffe2.ops.declaration import Declaration, _declarations
 
-__all__ = ["Declaration", "UnknownOperatorError", "all", "declarations_of", "find"]
+__all__ = ["Declaration", "UnknownOperatorError", "all", "declarations_of", "declared", "find"]
 
 _lock = threading.RLock()
 _loaded = False
@@ -47,6 +47,13 @@ def find(type: str) -> Declaration:
 @functools.lru_cache(maxsize=256)  # looking is slow, and a net may ask for each of its operators
 def _near(type: str, declared: int) -> tuple[str, ...]:
     return tuple(difflib.get_close_matches(type, _declarations, 3))
+
+
+def declared(type: str) -> bool:
+    """Whether an operator has this type."""
+    if type not in _declarations:
+        _load_families()
+    return type in _declarations
 
 
 def all() -> dict[str, Declaration]:

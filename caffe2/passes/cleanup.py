@@ -66,7 +66,7 @@ def drop_dead_code(model: InferenceModel) -> list[str]:
     notes = []
     for index in range(len(model.op) - 1, -1, -1):
         op = model.op[index]
-        if op.type not in ops.all() or ops.find(op.type).kind not in ("pure", "random"):
+        if not ops.declared(op.type) or ops.find(op.type).kind not in ("pure", "random"):
             continue
         if op.output and not any(model.readers(index, name) for name in op.output):
             notes.append(f"{op.type} '{op.output[0]}' taken out: nothing reads it")

@@ -175,7 +175,7 @@ def fold_constants(model: InferenceModel) -> list[str]:
 
 def _constant_outputs(model: InferenceModel, index: int) -> tuple[Array, ...] | None:
     op = model.op[index]
-    if op.type not in ops.all() or ops.find(op.type).kind != "pure" or op.control_input:
+    if not ops.declared(op.type) or ops.find(op.type).kind != "pure" or op.control_input:
         return None
     others = [other for i, other in enumerate(model.op) if i != index]
     if any(name in other.output for name in op.output for other in others):

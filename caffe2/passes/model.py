@@ -53,7 +53,7 @@ class InferenceModel:
     def view(self, index: int) -> OpView | None:
         """The operator with its arguments; None when nobody declared its type."""
         op = self.op[index]
-        return ops.find(op.type).view_of(op) if op.type in ops.all() else None
+        return ops.find(op.type).view_of(op) if ops.declared(op.type) else None
 
     def constant(self, name: str) -> Array | None:
         """The value of a blob that no operator writes; None when there is none."""
