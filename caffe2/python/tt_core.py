@@ -1,5 +1,5 @@
-"""Tensors as products of small ones; see `caffe2.nn.tensor_train`."""
+"""Cores of weights in the tensor-train format."""
 
-from caffe2.nn.tensor_train import tt_svd
+from caffe2.nn.tensor_train import init_tt_cores, matrix_to_tt, tt_svd
 
-__all__ = ["tt_svd"]
+__all__ = ["init_tt_cores", "matrix_to_tt", "tt_svd"]

@@ -125,6 +125,7 @@ LOOSER = {
     "MergeIdLists": "lengths and values, a list at least",
     "KeySplit": "as many outputs as categorical_limit says",
     "PadEmptySamples": "as many outputs as inputs",
+    "AtomicAppend": "a mutex and a pair of blobs at least",
     "CollectTensor": "two inputs at least",
     "ReadRandomBatch": "a cursor, idx and offsets",
     "Append": "an A without elements may be of any type and shape",

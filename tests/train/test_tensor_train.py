@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from caffe2.python import tt_core
+from caffe2.python import core, tt_core, workspace
 
 
 def test_full_ranks_give_the_tensor_back():
@@ -35,3 +35,29 @@ def test_recorded_cores():
 def test_sizes_that_do_not_fit(sizes, ranks, text):
     with pytest.raises(ValueError, match=text):
         tt_core.tt_svd(np.arange(8.0), sizes, ranks)
+
+
+def test_init_tt_cores():
+    """Values of the original for its seed, 1234."""
+    cores = tt_core.init_tt_cores([3, 2, 2], [2, 5, 2], [1, 2, 3, 1])
+    assert cores.shape == (84,)
+    assert cores.dtype == np.float32
+    np.testing.assert_allclose(
+        cores[:4], [-5.14254e-03, 8.95867e-03, -1.56283e-02, -7.45199e-05], rtol=1e-5
+    )
+    np.testing.assert_allclose(
+        cores[-4:], [-0.10964658, 0.8413735, -0.31192315, -0.03603724], rtol=1e-5
+    )
+
+
+def test_matrix_to_tt_is_what_fc_does():
+    rng = np.random.default_rng(0)
+    w, x = rng.normal(size=(20, 6)).astype(np.float32), rng.normal(size=(3, 6)).astype(np.float32)
+    workspace.FeedBlob("x", x)
+    workspace.FeedBlob("b", np.arange(20, dtype=np.float32))
+    sizes = {"inp_sizes": [2, 3], "out_sizes": [4, 5], "tt_ranks": [1, 8, 1]}
+    workspace.FeedBlob("cores", tt_core.matrix_to_tt(w, **sizes))
+    workspace.RunOperatorOnce(core.CreateOperator("TT", ["x", "b", "cores"], "y", **sizes))
+    np.testing.assert_allclose(
+        workspace.FetchBlob("y"), x @ w.T + np.arange(20), rtol=1e-4, atol=1e-4
+    )
