@@ -100,6 +100,16 @@ def SetRequestOnlyEmbeddings(
     meta_net_def.requestOnlyEmbeddings[:] = request_only_embeddings
 
 
+def SetTensorBoundShapes(meta_net_def: metanet_pb2.MetaNetDef, tensor_bound_shapes: Any) -> None:
+    """Sets the largest shapes of blobs, a TensorBoundShapes."""
+    meta_net_def.tensorBoundShapes.CopyFrom(tensor_bound_shapes)
+
+
+def SetAOTConfig(meta_net_def: metanet_pb2.MetaNetDef, aot_config: Any) -> None:
+    """Sets what is compiled ahead of time, an AOTConfig."""
+    meta_net_def.aotConfig.CopyFrom(aot_config)
+
+
 def GetApplicationSpecificInfo(meta_net_def: metanet_pb2.MetaNetDef, key: str) -> str | None:
     """The text of a key that an application has left; None when there is none."""
     text: str | None = _first(meta_net_def.applicationSpecificInfo, key)

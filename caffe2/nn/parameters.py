@@ -134,7 +134,8 @@ def update_initializer(
     operator and arguments `given`, or else `default`, unless it has some of its own."""
     initializer = (initializer_class or Initializer)()
     if isinstance(initializer, Initializer) and initializer.operator_name is None:
-        initializer.update(*(given or default))
+        operator, arguments, *_ = given or default  # old scripts have more in it, of no effect
+        initializer.update(operator, arguments)
     return initializer
 
 

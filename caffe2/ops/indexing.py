@@ -77,7 +77,11 @@ def _gather(DATA: Array, INDICES: Array, op: OpView) -> Array:
 
 
 @operator(
-    "Gather", inputs="DATA INDICES", outputs="OUTPUT", args=_GATHER_ARGS, types={"INDICES": INTS}
+    "Gather",
+    inputs="DATA INDICES",
+    outputs="OUTPUT",
+    args={**_GATHER_ARGS, "dense_gradient": Bool(False)},
+    types={"INDICES": INTS},
 )
 class Gather:
     """OUTPUT = the slices of DATA along an axis that INDICES name.
@@ -87,7 +91,7 @@ class Gather:
     axis: 0 by default.  OUTPUT: DATA's type and shape, the axis replaced by the shape of INDICES.
     match_outer: INDICES begins with the dimensions of DATA before the axis, and each of those
     places has numbers of its own.
-    The gradient is sparse for axis 0, else dense.
+    The gradient is sparse for axis 0, unless dense_gradient is set, else dense.
     """
 
     def shape(DATA: Spec, INDICES: Spec, op: OpView) -> Spec:
@@ -97,10 +101,13 @@ class Gather:
         return _gather(DATA, INDICES, op)
 
     def gradient(op: GradientContext) -> Any:
-        grad = op.grad(0)
+        grad: Any = op.grad(0)
         if op.args.axis in (None, 0):
             if isinstance(grad, GradientSlice):
                 raise OperatorError("OUTPUT", "has a sparse gradient; a dense one is needed")
+            if op.args.dense_gradient:
+                inputs = [op.input(1), grad, op.input(0)]
+                return op.make("SparseToDense", inputs, [op.input_grad(0)])
             op.set_input_grad(0, None if grad is None else GradientSlice(op.input(1), grad))
             return []
         inputs = [op.input(0), op.input(1), grad]

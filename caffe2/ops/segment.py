@@ -8,6 +8,7 @@ segments (`Lengths`, `SortedSegment`, `UnsortedSegment`), and the reducer (`Sum`
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -367,12 +368,17 @@ def _declare_forward(name: str, kind: str, reducer: str, inputs: Sequence[str]) 
         count = _check_rows(kind, x, x["X"].shape[0])
         require_dimensions("Y", x["Y"], 1)
         wanted = x["Y"].shape[0] if count is None else count
-        for key in ("Y", "dY"):
-            _require_shape(key, x[key], (wanted, *x["X"].shape[1:]))
+        rows = (wanted, *x["X"].shape[1:])
+        _require_shape("Y", x["Y"], rows)
+        # In the step of a recurrent net, dY has dimensions of size 1 besides.
+        gradient = x["dY"].shape
+        if gradient[:1] != (wanted,) or math.prod(gradient) != math.prod(rows):
+            _require_shape("dY", x["dY"], rows)
         return x["X"]
 
     def reference(x: Mapping[str, Array], op: OpView) -> Array:
-        X, Y, dY = x["X"], x["Y"], x["dY"]
+        X, Y = x["X"], x["Y"]
+        dY = x["dY"].reshape(Y.shape)
         ids, count = _segment_ids(kind, x, len(X), -1)
         _require_shape("Y", Spec(Y.shape, Y.dtype), (count, *X.shape[1:]))
         sizes = np.bincount(ids, minlength=count)[ids].reshape(-1, *[1] * (X.ndim - 1))

@@ -45,10 +45,8 @@ def _net(net: caffe2_pb2.NetDef, known: frozenset[str]) -> frozenset[str]:
     for index, op in enumerate(net.op):
         for name in op.input:
             if name not in written:
-                raise UsageError(
-                    f"Blob undefined: {name}, read by operator {index} ({op.type}) of net "
-                    f"{net.name}"
-                )
+                where = f"operator {index} ({op.type}) of net {net.name} reads it"
+                raise UsageError(f"Blob undefined: {name}") from UsageError(where)
         written.update(op.output)
     return frozenset(written)
 

@@ -72,6 +72,9 @@ def CreateOfflineTensor(name: Any, dims: Sequence[int], data_type: int) -> bool:
     return FeedBlob(name, np.zeros(tuple(dims), dtype_of(data_type)))
 
 
+_RANDOM_TYPES = {"float": np.float32, "int": np.int32, "long": np.int64}
+
+
 def FillRandomNetworkInputs(
     net: Any, input_dims: Sequence[Sequence[Sequence[int]]], input_types: Sequence[Sequence[str]]
 ) -> None:
@@ -79,17 +82,36 @@ def FillRandomNetworkInputs(
 
     input_dims   for each operator that reads external inputs the shape of each of its inputs
     input_types  their element types: "float" (uniform in [0, 1)), "int" or "long" (0 or 1)
+
+    RuntimeError when there are shapes or types of more or fewer operators or inputs, and for other
+    types.
     """
     proto = net.Proto() if hasattr(net, "Proto") else net
     random = np.random.default_rng()
     external = set(proto.external_input)
     readers = [op for op in proto.op if external.intersection(op.input)]
-    for op, dims, types in zip(readers, input_dims, input_types, strict=False):
-        for name, shape, kind in zip(op.input, dims, types, strict=False):
+    if not len(readers) == len(input_dims) == len(input_types):
+        raise RuntimeError(
+            f"{len(readers)} operators read inputs of the net, but there are shapes of "
+            f"{len(input_dims)} and types of {len(input_types)}"
+        )
+    values = {}
+    for op, dims, types in zip(readers, input_dims, input_types, strict=True):
+        if not len(op.input) == len(dims) == len(types):
+            raise RuntimeError(
+                f"{op.type} has {len(op.input)} inputs, but there are {len(dims)} shapes and "
+                f"{len(types)} types"
+            )
+        for name, shape, kind in zip(op.input, dims, types, strict=True):
+            if kind not in _RANDOM_TYPES:
+                known = ", ".join(_RANDOM_TYPES)
+                raise RuntimeError(f"'{name}' cannot be of type {kind!r}; allowed are {known}")
             if name in external:
-                whole = {"int": np.int32, "long": np.int64}.get(kind)
-                values = random.random(tuple(shape), np.float32)
-                FeedBlob(name, values if whole is None else (values * 2).astype(whole))
+                scale = 1 if kind == "float" else 2
+                numbers = random.random(tuple(shape), np.float32) * scale
+                values[name] = numbers.astype(_RANDOM_TYPES[kind])
+    for name, array in values.items():
+        FeedBlob(name, array)
 
 
 def BenchmarkNet(

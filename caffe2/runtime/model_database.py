@@ -19,6 +19,7 @@ from caffe2.graph.blob import BlobReference
 from caffe2.graph.errors import UsageError
 from caffe2.graph.net import Net
 from caffe2.graph.operator import CreateOperator
+from caffe2.graph.scope import CurrentDeviceScope
 from caffe2.proto import caffe2_pb2, metanet_pb2
 from caffe2.proto.predictor_consts_pb2 import PredictorConsts
 from caffe2.runtime import workspace
@@ -53,8 +54,8 @@ class PredictorExportMeta(_Fields):
     global_init_net  goes on after the net that loads the parameters
     net_type, num_workers  how predict_net is to be run
 
-    Names of blobs are strings or BlobReferences.  UsageError for blobs that are both input and
-    parameter, and for a predict_net that is no net.
+    Names of blobs are strings or BlobReferences.  UsageError for a parameter that is also an input
+    or output, and for a predict_net that is no net.
     """
 
     __slots__ = ()
@@ -81,11 +82,13 @@ class PredictorExportMeta(_Fields):
         parameters, inputs, outputs = (
             [str(blob) for blob in blobs] for blobs in (parameters, inputs, outputs)
         )
-        both = sorted(set(parameters) & set(inputs))
-        if both:
-            raise UsageError(
-                "Parameters and inputs are required to be disjoint. Both are: " + ", ".join(both)
-            )
+        for what, blobs in (("inputs", inputs), ("outputs", outputs)):
+            both = sorted(set(parameters) & set(blobs))
+            if both:
+                raise UsageError(
+                    f"Parameters and {what} are required to be disjoint. Both are: "
+                    + ", ".join(both)
+                )
         return super().__new__(
             cls,
             proto,
@@ -236,22 +239,27 @@ def load_from_db(
     Afterwards the current workspace has the blobs "!!META_NET_DEF", and "!!PREDICTOR_DBREADER", out
     of which the net GLOBAL_INIT_NET_TYPE loads the parameters.  EngineError when the file is
     missing or no such database, UsageError when what it holds is no MetaNetDef.
-    `device_option`: put on the operators that load; further arguments are without effect.
+    `device_option`: put on the operators that load, and on all of the nets; default: that of the
+    current DeviceScope.  Further arguments are without effect.
     """
+    device = device_option if device_option is not None else CurrentDeviceScope()
     reader, blob = BlobReference(_NAMES.PREDICTOR_DBREADER), BlobReference(_NAMES.META_NET_DEF)
     path = os.fspath(filename)
     for op in (
-        CreateOperator(
-            "CreateDB", [], [reader], db=path, db_type=db_type, device_option=device_option
-        ),
-        CreateOperator("Load", [reader], [blob], device_option=device_option),
+        CreateOperator("CreateDB", [], [reader], db=path, db_type=db_type, device_option=device),
+        CreateOperator("Load", [reader], [blob], device_option=device),
     ):
         workspace.RunOperatorOnce(op)
     content = workspace.FetchBlob(blob)
     try:
-        return metanet_pb2.MetaNetDef.FromString(content)
+        found = metanet_pb2.MetaNetDef.FromString(content)
     except (DecodeError, TypeError) as error:
         raise UsageError(f"'{path}' holds no MetaNetDef in {blob}: {error}") from None
+    if device is not None:
+        for entry in found.nets:
+            for op in entry.value.op:
+                op.device_option.CopyFrom(device)
+    return found
 
 
 def prepare_prediction_net(

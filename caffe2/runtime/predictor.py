@@ -174,7 +174,7 @@ class Predictor:
         """The outputs for `inputs`: a list for `needed`, in its order, or arrays by name.
 
         A dictionary may name any blob of external_input.  Where init_net fills all of them, a list
-        has one value at most, for the first.  Values are what FeedBlob takes.
+        is for the first ones, as in the original.  Values are what FeedBlob takes.
 
         TypeError for an array in place of a list; ValueError when inputs are missing or unknown or
         there are too many.
@@ -214,13 +214,13 @@ class Predictor:
             names, values = list(inputs), list(inputs.values())
         else:
             values = list(inputs)
-            names = self.needed or self.inputs[: min(len(values), 1)]
+            names = self.needed or self.inputs[: len(values)]
         missing = set(self.needed) - set(names)
         if missing or len(names) != len(values) or not set(names) <= set(self.inputs):
             given = ", ".join(map(str, names)) if isinstance(inputs, Mapping) else str(len(values))
             taken = ", ".join(self.needed)
             if not taken:
-                taken = f"a list of one, or by name any of {', '.join(self.inputs) or 'none'}"
+                taken = f"any of {', '.join(self.inputs) or 'none'}, by name or the first in a list"
             raise ValueError(f"inputs given: {given or 'none'}; this net takes: {taken}")
         for name in names:
             if name in self._folded:

@@ -16,6 +16,16 @@
 namespace caffe2 {
 namespace {
 
+// Whether the dimensions are the same, those of size 1 left out.
+bool same_but_ones(const Shape& a, const Shape& b) {
+  const auto larger = [](const Shape& shape) {
+    std::vector<int64_t> dims(shape.begin(), shape.end());
+    std::erase(dims, 1);
+    return dims;
+  };
+  return larger(a) == larger(b);
+}
+
 // A blob of the step net that is, in step t, rows [t + offset, t + offset + window) of a sequence.
 struct Link {
   std::string internal, external;
@@ -117,12 +127,13 @@ class RecurrentOperator : public ControlOperator {
     local(link.internal)->set(rows(sequence, t + link.offset, link.window, link.external));
   }
   // What the step net wrote to a link's blob comes into the sequence, where it is not there yet.
+  // Its shape may have other dimensions of size 1, as old step nets do.
   void collect(const Link& link, const Tensor& sequence, int64_t t) {
     Tensor target = rows(sequence, t + link.offset, link.window, link.external);
     const Tensor got = local(link.internal)->get().tensor;
     CAFFE2_ENFORCE(
-        got.storage() && got.type() == target.type() && got.shape() == target.shape(), "in step ",
-        t, " the step net left in '", link.internal, "' ",
+        got.storage() && got.type() == target.type() && same_but_ones(got.shape(), target.shape()),
+        "in step ", t, " the step net left in '", link.internal, "' ",
         got.storage() ? concat("type ", type_name(got.type()), " and shape ", got.shape().text())
                       : "no tensor",
         "; '", link.external, "' needs ", type_name(target.type()), " and ", target.shape().text());

@@ -241,9 +241,12 @@ class ForwardGradientOperator : public SegmentGradientBase {
     CAFFE2_ENFORCE(x.rank() >= 1, describe_input(X), " is a scalar; rows are needed");
     find_segments(kind, Segments, x.dim(0));
     check_gradient(dY);
+    const Shape wanted = with_rows(x.shape(), segments());
     for (const int i : {Y, dY}) {
-      CAFFE2_ENFORCE(input(i).shape() == with_rows(x.shape(), segments()), describe_input(i),
-                     " has shape ", input(i).shape().text(), "; ", describe_input(X), " has shape ",
+      // In the step of a recurrent net, dY has dimensions of size 1 besides.
+      const bool wide = i == dY && dy.size() == wanted.size();
+      CAFFE2_ENFORCE(wide || input(i).shape() == wanted, describe_input(i), " has shape ",
+                     input(i).shape().text(), "; ", describe_input(X), " has shape ",
                      x.shape().text(), " and there are ", segments(), " segments");
     }
     const int64_t width = dy.shape().product(1, dy.rank());

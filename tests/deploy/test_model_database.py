@@ -77,6 +77,16 @@ def test_a_model_comes_back(tmp_path):
     np.testing.assert_array_equal(workspace.FetchBlob("soft"), wanted)
 
 
+def test_a_model_is_loaded_for_a_device(tmp_path):
+    path = str(tmp_path / "model.minidb")
+    exporter.save_to_db("minidb", path, meta_of(small_model()))
+    with core.DeviceScope(core.DeviceOption(caffe2_pb2.CPU, 1)):
+        scoped = exporter.load_from_db(path, "minidb")
+    given = exporter.load_from_db(path, "minidb", core.DeviceOption(caffe2_pb2.CPU, 2))
+    for meta, device in ((scoped, {1}), (given, {2}), (exporter.load_from_db(path, "minidb"), {0})):
+        assert {op.device_option.device_id for n in meta.nets for op in n.value.op} == device
+
+
 def test_what_the_database_says_of_the_model(tmp_path):
     model = small_model()
     path = str(tmp_path / "model.minidb")
@@ -119,7 +129,7 @@ def test_further_nets_of_a_model():
 
 def test_models_that_cannot_be():
     model = small_model()
-    with pytest.raises(UsageError, match=r"are required to be disjoint\. Both are: data"):
+    with pytest.raises(UsageError, match=r"inputs are required to be disjoint\. Both are: data"):
         exporter.PredictorExportMeta(model.net, ["data", "fc_w"], ["data"], ["soft"])
     with pytest.raises(UsageError, match="predict_net must be a Net or NetDef, not str"):
         exporter.PredictorExportMeta("net", [], ["data"], ["soft"])
@@ -178,6 +188,11 @@ def test_parts_of_a_meta_net():
     utils.SetPreLoadBlobs(meta, ["p"])
     utils.SetRequestOnlyEmbeddings(meta, ["e"])
     assert (utils.GetBlobsOrder(meta), meta.preLoadBlobs) == (["o"], ["p"])
+    utils.SetTensorBoundShapes(meta, caffe2_pb2.TensorBoundShapes(max_batch_size=7))
+    assert meta.tensorBoundShapes.max_batch_size == 7
+    ahead = type(meta.aotConfig)(max_batch_size=1, max_seq_size=2, in_batch_broadcast=True)
+    utils.SetAOTConfig(meta, ahead)
+    assert meta.aotConfig.max_seq_size == 2
     exporter.set_model_info(meta, "project", "class", "1")
     assert meta.modelInfo.modelClass == "class"
     meta.applicationSpecificInfo.add(key="a", value="b")

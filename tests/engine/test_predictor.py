@@ -57,9 +57,10 @@ def test_inputs_that_the_init_net_fills_too(nets):
     x = np.float32([[1, -1]])
     for inputs in ([x], {"x": x}, []):  # x stays
         np.testing.assert_allclose(predictor.run(inputs)[0], x @ W.T + B)
-    with pytest.raises(ValueError, match="inputs given: 2; this net takes: a list of one, or by"):
-        predictor.run([x, W])
+    with pytest.raises(ValueError, match=r"inputs given: 4; this net takes: any of x, "):
+        predictor.run([x, W, B, x])
     np.testing.assert_allclose(predictor.run([x])[0], x @ W.T + B)
+    np.testing.assert_allclose(predictor.run([x, 2 * W])[0], x @ (2 * W).T + B)
 
 
 def test_an_array_in_place_of_a_list_changes_nothing(nets):
