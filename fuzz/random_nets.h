@@ -121,10 +121,10 @@ inline Tensor random_tensor(Bytes& in, const std::shared_ptr<Allocator>& allocat
                                                         : static_cast<float>(byte % 17) - 8;
         break;
       case DataType::kInt32:
-        tensor.mutable_data<int32_t>()[i] = byte > 250 ? INT32_MIN + 255 - byte : byte % 9 - 1;
+        tensor.mutable_data<int32_t>()[i] = byte > 250 ? INT32_MIN + (255 - byte) : byte % 9 - 1;
         break;
       case DataType::kInt64:
-        tensor.mutable_data<int64_t>()[i] = byte > 250 ? INT64_MAX + byte - 255 : byte % 9 - 1;
+        tensor.mutable_data<int64_t>()[i] = byte > 250 ? INT64_MAX - (255 - byte) : byte % 9 - 1;
         break;
       case DataType::kString:
         tensor.mutable_data<std::string>()[i].assign(byte % 4, 'x');
@@ -161,7 +161,7 @@ inline void feed(Bytes& in, Workspace& workspace, Sandbox& sandbox) {
   for (int records = in.byte() % 4; records > 0; records--) {
     const std::string name = blob(in);
     const auto known = workspace.find_blob(name);
-    if (in.one_in(2) && known && !known->get().empty()) {
+    if (in.one_in(2) && known && known->get().is_tensor()) {
       sandbox.add_record(name, serialize_blob(name, known->get()));
       continue;
     }
