@@ -51,7 +51,8 @@ class BatchBucketOneHot:
     lengths: int32 (columns), at least 1, how many boundaries each column has.
     boundaries: float, 1-d, those of the first column first, each in ascending order.
     output: float (rows, boundaries + columns).  The bucket is the number of boundaries that are
-    less than the element; column f has lengths[f] + 1 buckets.
+    less than the element; of equal ones half count, rounded down, so that a boundary given twice
+    has a bucket of its own.  Column f has lengths[f] + 1 buckets.
     """
 
     def shape(data: Spec, lengths: Spec, boundaries: Spec) -> Spec:
@@ -74,7 +75,8 @@ class BatchBucketOneHot:
             own = boundaries[start - column :][:size]
             if not (own[:-1] <= own[1:]).all():
                 raise OperatorError("boundaries", f"of column {column} are not in ascending order")
-            buckets = start + (data[:, column, np.newaxis] > own).sum(axis=1)
+            values = data[:, column, np.newaxis]
+            buckets = start + ((values > own).sum(axis=1) + (values >= own).sum(axis=1)) // 2
             output[np.arange(len(data)), buckets] = 1
             start += size + 1
         return output

@@ -19,6 +19,13 @@ int64_t bucket(const float* boundaries, int64_t n, float value) {
   return std::lower_bound(boundaries, boundaries + n, value) - boundaries;
 }
 
+// The same, but of boundaries equal to the value half count, rounded down.
+int64_t middle_bucket(const float* boundaries, int64_t n, float value) {
+  const int64_t below = bucket(boundaries, n, value);
+  const float* end = std::upper_bound(boundaries + below, boundaries + n, value);
+  return value != value ? below : below + (end - boundaries - below) / 2;
+}
+
 class BucketizeOperator : public Operator {
  public:
   explicit BucketizeOperator(const OperatorContext& context)
@@ -75,7 +82,7 @@ class BatchBucketOneHotOperator : public SegmentBase {
     for (int64_t r = 0; r < rows; r++) {
       for (int64_t f = 0; f < columns; f++) {
         const int64_t size = offset(f + 1) - offset(f);
-        const int64_t place = bucket(boundaries + offset(f), size, in[r * columns + f]);
+        const int64_t place = middle_bucket(boundaries + offset(f), size, in[r * columns + f]);
         out[r * width + offset(f) + f + place] = 1;
       }
     }

@@ -2,9 +2,13 @@
 
 import numpy as np
 
-from caffe2.testing import Bad, Case, exactly, floats, integers
+from caffe2.testing import Bad, Case, any_shape, exactly, floats, integers
 
 F4, I4, I8 = np.float32, np.int32, np.int64
+ROWS = [
+    [2, 3, 0, 0, 0, 0, 0, 0, 128, 64, 56, 9],
+    [2, 3, 0, 0, 128, 191, 0, 0, 128, 63, 56, 13],
+]
 PIXELS = {"H": (3, 1, 8), "W": (5, 7, 1)}
 
 CASES = [
@@ -46,9 +50,22 @@ CASES = [
     Case("ByteWeightDequant", args={"min": -1.0, "max": 2.5, "shape": [3, 2]},
          WI=integers(6, low=0, high=255, dtype="u1"),
          bad=[Bad("another shape", args={"shape": [3, 3]})]),
+    Case("RangeFill", X=floats(any_shape), in_place=False, mismatch={"X": None}),
+    Case("RangeFill", title="shape", args={"shape": [2, 3]}),
+    Case("Float16ConstantFill", args={"shape": [2, 3], "value": 2.6}),
+    Case("FusedRandRowwiseQuantizedToFloat", quantized_input=exactly(ROWS, np.uint8),
+         mismatch={"quantized_input": None},
+         bad=[Bad("3 bits", {"quantized_input": np.uint8([[3, *ROWS[0][1:]]])}),
+              Bad("two kinds", {"quantized_input": np.uint8([ROWS[0], [4, *ROWS[1][1:]]])}),
+              Bad("a tail of 4", {"quantized_input": np.uint8([[2, 4, *ROWS[0][2:]]])}),
+              Bad("no data", {"quantized_input": np.uint8([ROWS[0][:10]])})]),
 ]  # fmt: skip
 
 LOOSER = {
     "QuantDecodeGradient": "pairs of codes and gradients",
     "QuantDecode": "codes, one at least",
 }
+SPECIAL = dict.fromkeys(
+    ["FloatToFusedRandRowwiseQuantized", "Float16UniformFill"],
+    "tests/ops/test_recorded_sampling.py",
+)

@@ -73,3 +73,43 @@ def test_sparse_dropout(run, type, ids, lengths):
     for wrong in (I4([2, 2]), I4([4, -1])):
         with pytest.raises(RefusedError, match=r"sums to|holds"):
             run(type, [inputs[0], wrong], outputs=2)
+
+
+@pytest.mark.parametrize(
+    ("bits", "rows"),
+    [
+        (1, [[0, 0, 0, 0, 0, 0, 128, 64, 24], [0, 0, 128, 191, 0, 0, 128, 63, 28]]),
+        (2, [[0, 0, 0, 0, 0, 0, 128, 64, 56, 9], [0, 0, 128, 191, 0, 0, 128, 63, 56, 13]]),
+        (4, [[0] * 6 + [128, 64, 176, 244, 7], [0, 0, 128, 191, 0, 0, 128, 63, 208, 244, 10]]),
+        (8, [[0] * 6 + [128, 64, 0, 64, 127, 191, 255],
+             [0, 0, 128, 191, 0, 0, 128, 63, 0, 64, 166, 217, 255]]),
+    ],
+)  # fmt: skip
+def test_rows_quantized_to_the_nearest(run, bits, rows):
+    x = F4([[0, 1, 2, 3, 4], [-1, -0.5, 0.3, 0.7, 1]])
+    (found,) = run("FloatToFusedRandRowwiseQuantized", [x], bitwidth=bits, random=0)
+    assert found.dtype == np.uint8
+    assert found[:, 0].tolist() == [bits, bits]
+    assert found[:, 2:].tolist() == rows
+    (back,) = run("FusedRandRowwiseQuantizedToFloat", [found])
+    step = np.ptp(x, axis=1, keepdims=True) / (2**bits - 1)
+    assert (abs(back - x) <= 0.5001 * step).all()
+
+
+def test_random_rounding_keeps_the_mean(run):
+    x = np.tile(F4([0, 1, 0.3]), (1, 3000))
+    (found,) = run("FloatToFusedRandRowwiseQuantized", [x], bitwidth=1)
+    (back,) = run("FusedRandRowwiseQuantizedToFloat", [found])
+    means = back.reshape(3000, 3).mean(axis=0)
+    np.testing.assert_allclose(means, [0, 1, 0.3], atol=5 * 0.46 / 3000**0.5)
+
+
+def test_float16_uniform_fill(run):
+    (found,) = run("Float16UniformFill", [], shape=[40, 50], min=1.0, max=3.0)
+    assert found.dtype == np.float16
+    assert found.shape == (40, 50)
+    assert 1 <= found.min() < 1.05
+    assert 2.95 < found.max() <= 3
+    assert abs(found.mean(dtype=np.float64) - 2) < 5 * 0.58 / 2000**0.5
+    with pytest.raises(RefusedError, match="min is 1"):
+        run("Float16UniformFill", [], shape=[2], min=1.0, max=1.0)
