@@ -29,6 +29,7 @@ def optimize(
     outputs: Iterable[str] | None = None,
     *,
     without: Collection[str] = (),
+    owned: bool = False,
 ) -> tuple[caffe2_pb2.NetDef, list[str]]:
     """A net with the same outputs and less work, and a line for each change.
 
@@ -37,6 +38,7 @@ def optimize(
     outputs  what is wanted; the net's external outputs unless given
     without  names of passes to leave out: drop_identities, fold_constants, fold_affine,
              drop_dead_code
+    owned    nobody else wants `params`: weights go from there as soon as others take their place
 
     Blobs other than the inputs and outputs may be gone or hold other values.  ValueError for a name
     of a pass or of an output that there is not.
@@ -46,7 +48,7 @@ def optimize(
         raise ValueError(
             f"no pass is called {', '.join(sorted(unknown))}; there are {', '.join(INFERENCE)}"
         )
-    model = InferenceModel(net, params, outputs)
+    model = InferenceModel(net, params, outputs, owned)
     written = {name for op in net.op for name in op.output} | set(net.external_input)
     missing = [name for name in model.outputs if name not in written]
     if missing:

@@ -62,6 +62,7 @@ def _fold_one(model: InferenceModel, index: int) -> str | None:
     shift = np.zeros(channels) if affine[1] is None else affine[1].astype(np.float64)
     shape = [1] * weights.ndim
     shape[axis] = channels
+    replaced = list(layer.input[1:])
     if affine[0] is not None:
         layer.input[1] = model.add_param(
             layer.input[1], (weights * scale.reshape(shape)).astype(weights.dtype)
@@ -73,6 +74,8 @@ def _fold_one(model: InferenceModel, index: int) -> str | None:
         layer.input[2] = name
     else:
         layer.input.append(name)
+    for old in replaced:
+        model.let_go(old)
     note = f"{op.type} '{op.output[0]}' folded into {layer.type} '{layer.output[0]}'"
     layer.output[0] = op.output[0]
     return note

@@ -21,6 +21,7 @@ class InferenceModel:
     net      a copy of the NetDef, which passes change
     params   values of blobs by name; those that the net writes are not constant
     outputs  the blobs that are wanted of it
+    owned    whether nobody else wants `params`
     nested   the blobs that nets inside its operators read or write, and those that arguments of
              such operators name; passes leave them alone
 
@@ -33,10 +34,12 @@ class InferenceModel:
         net: caffe2_pb2.NetDef,
         params: MutableMapping[str, Array],
         outputs: Iterable[str] | None = None,
+        owned: bool = False,
     ) -> None:
         self.net = caffe2_pb2.NetDef()
         self.net.CopyFrom(net)
         self.params = params
+        self.owned = owned
         self.outputs = list(net.external_output if outputs is None else outputs)
         self.nested: set[str] = set()
         for op in net.op:
@@ -73,6 +76,16 @@ class InferenceModel:
         self.params[name] = value
         self.net.external_input.append(name)
         return name
+
+    def let_go(self, name: str) -> None:
+        """Deletes a constant that is owned and that nothing reads any more."""
+        if not self.owned or name not in self.params or name in {*self.nested, *self.outputs}:
+            return
+        if any(name in op.input or name in op.control_input for op in self.op):
+            return
+        del self.params[name]
+        kept = [other for other in self.net.external_input if other != name]
+        self.net.external_input[:] = kept
 
     def writer(self, index: int, name: str) -> int | None:
         """The operator before `index` that wrote what `index` would read as `name`."""

@@ -145,7 +145,11 @@ class Predictor:
         # What init_net fills may stand for an input, so only weights are taken as constant.
         values = WorkspaceValues(self._workspace, filled)
         optimized, _ = passes.optimize(
-            predict, values, self.outputs, without=["fold_constants", "drop_dead_code"]
+            predict,
+            values,
+            self.outputs,
+            without=["fold_constants", "drop_dead_code"],
+            owned=True,
         )
         self._folded = filled.intersection(self.inputs).difference(optimized.external_input)
         for name in self._folded:

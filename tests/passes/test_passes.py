@@ -183,6 +183,18 @@ def test_weights_that_a_nested_net_reads_stay():
     assert [o.type for o in optimized.op] == ["Conv", "SpatialBN", "If"], notes
 
 
+def test_owned_weights_go_when_others_take_their_place():
+    params = dict(PARAMS)
+    optimized, _ = passes.optimize(net_of(CONV, NORM, RELU), params, owned=True)
+    assert set(PARAMS) - set(params) == {"w", "b"} and "w_folded" in params
+    assert list(optimized.external_input) == ["x", "w_folded", "b_folded"]
+    other = op("Conv", ["x", "w", "b"], ["other"], kernel=3, pad=1)
+    for net in (net_of(CONV, NORM, other), net_of(CONV, NORM, outputs=("z", "w", "b"))):
+        params = dict(PARAMS)
+        optimized, _ = passes.optimize(net, params, owned=True)
+        assert set(PARAMS) <= set(params) and "w_folded" in optimized.external_input
+
+
 def test_passes_can_be_left_out():
     check(net_of(CONV, NORM), ["Conv", "SpatialBN"], without=["fold_affine"])
     with pytest.raises(ValueError, match="no pass is called fold_all; there are drop_identities"):
