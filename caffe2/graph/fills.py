@@ -11,6 +11,7 @@ from caffe2.ops.datatypes import dtype_of
 _FILLS = {
     "float32": "GivenTensorFill",
     "float64": "GivenTensorDoubleFill",
+    "uint8": "GivenTensorByteStringToUInt8Fill",
     "int16": "GivenTensorInt16Fill",
     "int32": "GivenTensorIntFill",
     "int64": "GivenTensorInt64Fill",
@@ -42,4 +43,13 @@ def given_tensor(array: Any, dtype: Any = None) -> tuple[str, dict[str, Any]]:
     except KeyError:
         allowed = ", ".join(_FILLS)
         raise ValueError(f"no operator holds {array.dtype} values; allowed are {allowed}") from None
-    return op_type, {"shape": list(array.shape), "values": array}
+    values: Any = [array.tobytes()] if array.dtype == np.uint8 else array
+    return op_type, {"shape": list(array.shape), "values": values}
+
+
+def given_int8(data: Any, scale: float, zero_point: int) -> tuple[str, dict[str, Any]]:
+    """The same for an Int8 tensor: data (uint8, or int32 for biases), its scale and zero point."""
+    args = {"shape": list(data.shape), "Y_scale": float(scale), "Y_zero_point": zero_point}
+    if data.dtype == np.uint8:
+        return "Int8GivenTensorFill", {**args, "values": data.tobytes()}
+    return "Int8GivenIntTensorFill", {**args, "values": data.ravel()}

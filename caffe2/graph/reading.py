@@ -7,6 +7,7 @@ and what arrives is not always what was sent.
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -28,6 +29,10 @@ _LFS = re.compile(rb"version https://git-lfs.github.com/spec/v1\n.*?size (\d+)",
 _SIGNATURES: list[tuple[bytes, str]] = [
     (b"PK\x03\x04", "a zip archive (NumPy .npz, PyTorch .pt, or nets packed together): unpack it"),
     (b"\x1f\x8b", "gzip data: unpack it (gunzip)"),
+    (b"BZh", "bzip2 data: unpack it (bunzip2)"),
+    (b"\xfd7zXZ\x00", "xz data: unpack it (unxz)"),
+    (b"%PDF", "a PDF document"),
+    (b"{", "JSON, or another text in braces"),
     (b"\x89HDF\r\n", "an HDF5 file"),
     (b"\x93NUMPY", "a NumPy array"),
     (b"SQLite format 3\x00", "an SQLite database"),
@@ -119,7 +124,18 @@ def _foreign(content: bytes) -> str:
             "a predictor's database: "
             "caffe2.python.predictor.predictor_exporter.prepare_prediction_net reads it"
         )
+    if _is_minidb(content):
+        return "a database (minidb): CreateDB opens it, for Load or TensorProtosDBInput"
     return next((what for sign, what in _SIGNATURES if content.startswith(sign)), "")
+
+
+def _is_minidb(content: bytes) -> bool:
+    """Whether it begins with a record: the sizes of key and value, then both."""
+    if len(content) < 9:
+        return False
+    key, value = struct.unpack("<ii", content[:8])
+    whole = 0 < key <= 1024 and value > 0 and 8 + key + value <= len(content)
+    return whole and content[8 : 8 + key].isascii()
 
 
 def _as_text(content: bytes) -> str | None:

@@ -3,7 +3,8 @@
 
 An Int8 tensor is no array (`workspace.FetchInt8Blob` and `FeedInt8Blob` read and write one): uint8
 elements, for biases int32, with a scale and a zero point.  Y_scale and Y_zero_point are those of
-the output.  Values are rounded to the nearest, halves to even, and cut off at 0 and 255.
+the output.  Values are rounded to the nearest and cut off at 0 and 255; halves go away from zero in
+layers, sums and average pools, and become even elsewhere and in layers with engine="DNNLOWP".
 (Jacob et al., 2018, "Quantization and training of neural networks for efficient
 integer-arithmetic-only inference", arXiv 1712.05877.)
 """

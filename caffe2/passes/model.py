@@ -64,7 +64,7 @@ class InferenceModel:
             return None
         if any(name in op.output for op in self.op):
             return None
-        return self.params[name]
+        return self.params.get(name)  # a blob of another kind has no value
 
     def add_param(self, like: str, value: Array) -> str:
         """The name of a new constant, made from an existing one."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from caffe2 import passes
+from caffe2 import _native, passes
+from caffe2.graph.fills import given_int8
+from caffe2.graph.operator import CreateOperator
 from caffe2.graph.predictor import add_tensor
 from caffe2.proto import caffe2_pb2
 from caffe2.runtime.engine import new_workspace
@@ -58,8 +60,16 @@ def optimize_pair(
     init = caffe2_pb2.NetDef(name=init_net.name)
     for name in predict.external_input:
         if name in values or name in stands_for_input:
-            add_tensor(init, name, workspace.fetch(name))
+            _add_value(init, name, workspace)
     return init, predict, notes
+
+
+def _add_value(init_net: caffe2_pb2.NetDef, name: str, workspace: _native.Workspace) -> None:
+    if workspace.tensor_spec(name) is not None:
+        add_tensor(init_net, name, workspace.fetch(name))
+    else:
+        kind, args = given_int8(*workspace.fetch_int8(name))
+        init_net.op.append(CreateOperator(kind, [], [name], **args))
 
 
 def add_packed(

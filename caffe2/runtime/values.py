@@ -19,12 +19,9 @@ class WorkspaceValues(MutableMapping[str, Array]):
         self._names = {name for name in names if workspace.has_blob(name)}
 
     def __getitem__(self, name: str) -> Array:
-        if name not in self._names:
+        if name not in self._names or self._workspace.tensor_spec(name) is None:
             raise KeyError(name)
-        value = self._workspace.fetch(name)
-        if not isinstance(value, np.ndarray):
-            raise KeyError(name)
-        return value
+        return np.asarray(self._workspace.fetch(name))
 
     def __contains__(self, name: object) -> bool:
         return name in self._names

@@ -165,7 +165,7 @@ class Int8ConvTransposeOperator : public Int8On<ConvTransposeBase> {
     CAFFE2_ENFORCE(checked_multiply(s.k, s.kh * s.kw) <= kMostProducts, "each output is a sum of ",
                    s.k * s.kh * s.kw, " products; at most ", kMostProducts, " are allowed");
     const int32_t* bias = this->bias(2, s.c);
-    const Requantization to(x->scale * w->scale / scale_, zero_, 0);
+    const Requantization to = requantization(*x, *w, 0);
     Tensor y = bytes(output_shape(x->values, s));
     const int64_t values = checked_multiply(checked_multiply(s.h, s.w), s.c);
     auto* sums = static_cast<int32_t*>(scratch(static_cast<size_t>(values) * sizeof(int32_t)));

@@ -32,11 +32,12 @@ inline uint8_t saturate(int64_t value, int32_t low = 0) {
 }
 
 // What becomes of a sum of products: it is multiplied in fixed point (Jacob et al., 2018, 2.2),
-// rounded at 31 bits and again at the place of the result, as nets were made for.
+// rounded at 31 bits and again at the place of the result, as nets were made for; with the engine
+// DNNLOWP it is multiplied as a float, and halves become even.
 class Requantization {
  public:
-  Requantization(float factor, int32_t zero_point, int32_t low)
-      : zero_point_(zero_point), low_(low) {
+  Requantization(float factor, int32_t zero_point, int32_t low, bool even)
+      : factor_(factor), even_(even), zero_point_(zero_point), low_(low) {
     int exponent = 0;
     const float fraction = std::frexp(std::min(factor, kLargest), &exponent);
     multiplier_ = std::llround(std::ldexp(fraction, 31));
@@ -44,6 +45,7 @@ class Requantization {
     shift_ = std::clamp(-exponent, 0, 62);
   }
   uint8_t operator()(int32_t sum) const {
+    if (even_) return quantum(static_cast<float>(sum) * factor_, zero_point_, low_);
     const int64_t half = int64_t{1} << (low_bits_ - 1);
     const int64_t product = (sum * multiplier_ + half) >> low_bits_;
     return saturate(shift_right(product, shift_) + zero_point_, low_);
@@ -51,6 +53,8 @@ class Requantization {
 
  private:
   static constexpr float kLargest = 1 << 29;  // all but 0 becomes 0 or 255
+  float factor_;
+  bool even_;
   int64_t multiplier_;
   int low_bits_, shift_;
   int32_t zero_point_, low_;
@@ -107,6 +111,11 @@ class Int8On : public Base {
     CAFFE2_ENFORCE(b->values.shape() == Shape{outputs}, this->describe_input(i), " has shape ",
                    b->values.shape().text(), "; (", outputs, ",) is needed");
     return b->values.template data<int32_t>();
+  }
+
+  Requantization requantization(const Int8Tensor& x, const Int8Tensor& w, int32_t low) const {
+    const bool even = this->def().engine.value_or("").starts_with("DNNLOWP");
+    return Requantization(x.scale * w.scale / scale_, zero_, low, even);
   }
 
   const float scale_;

@@ -35,15 +35,13 @@ class Int8LayerOperator : public Int8Operator {
       : Int8Operator(context), relu_(relu) {}
 
  protected:
+  int32_t lowest() const { return relu_ ? zero_ : 0; }
   int16_t* shorts(int64_t n) {
     return static_cast<int16_t*>(scratch(static_cast<size_t>(n) * sizeof(int16_t)));
   }
   // Values without their zero point.
   static void center(const uint8_t* from, int64_t n, int32_t zero_point, int16_t* to) {
     for (int64_t i = 0; i < n; i++) to[i] = static_cast<int16_t>(from[i] - zero_point);
-  }
-  Requantization requantization(const Int8Tensor& x, const Int8Tensor& w) const {
-    return Requantization(x.scale * w.scale / scale_, zero_, relu_ ? zero_ : 0);
   }
   void require_depth(int64_t depth) const {
     CAFFE2_ENFORCE(depth <= kLongest, "each output is a sum of ", depth, " products; at most ",
@@ -80,7 +78,7 @@ class Int8ConvOperator : public Int8LayerOperator {
     const int64_t depth = filter.product(1, 4), per_group = filters / group_;
     require_depth(depth);
     const int32_t* bias = this->bias(2, filters);
-    const Requantization to = requantization(*x, *w);
+    const Requantization to = requantization(*x, *w, lowest());
     const int64_t places = window.out[0] * window.out[1];
     Tensor y = bytes({in[0], window.out[0], window.out[1], filters});
     int16_t* weights = shorts(w->values.size());
@@ -151,7 +149,7 @@ class Int8FCOperator : public Int8LayerOperator {
     const int64_t columns = filter[0];
     require_depth(depth);
     const int32_t* bias = this->bias(2, columns);
-    const Requantization to = requantization(*x, *w);
+    const Requantization to = requantization(*x, *w, lowest());
     Shape shape;
     for (int i = 0; i < axis_; i++) shape.append(in[i]);
     shape.append(columns);

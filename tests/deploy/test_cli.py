@@ -214,6 +214,28 @@ def test_diff_sees_int8_tensors(capsys, tmp_path, monkeypatch):
     assert code == 1 and found["first"]["blob"] == "q"
 
 
+def test_optimize_keeps_int8_weights(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    init, net = core.Net("init"), core.Net("quantized")
+    init.Int8GivenTensorFill([], "w", shape=[1, 2], values=b"\x05\xff", Y_scale=0.5, Y_zero_point=5)
+    init.Int8GivenIntTensorFill([], "b", shape=[1], values=[-7], Y_scale=0.25)
+    net.Int8Quantize("x", "q", Y_scale=0.5)
+    net.Int8FC(["q", "w", "b"], "y", Y_scale=0.5)
+    net.Int8Dequantize("y", "z")
+    net.Proto().external_input[:] = ["x", "w", "b"]
+    net.Proto().external_output.append("z")
+    save_net(init.Proto(), "init")
+    save_net(net.Proto(), "net")
+    assert run(capsys, "optimize", "init", "net", "-o", "both")[0] == 0
+    np.save("x.npy", np.float32([[1, 2]]))
+    answers = []
+    for files in (["init", "net"], ["both"]):
+        assert run(capsys, "run", *files, "--input", "x.npy", "--output", "y.npz")[0] == 0
+        with np.load("y.npz") as archive:
+            answers.append(archive["z"].item())
+    assert answers == [127.5, 127.5]  # cut off at 255 steps
+
+
 def test_bench(capsys, model):
     code, found = as_json(capsys, "bench", *model, "--shape", "x=3,2", "--runs", 2)
     assert code == 0 and found["ms"] > 0

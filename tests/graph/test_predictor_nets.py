@@ -118,6 +118,10 @@ def test_export_stores_parameters_and_names_outputs():
     [
         (np.int32([1]), "p = GivenTensorIntFill(shape=[1], values=[1])"),
         (np.int64([[1, 2]]), "p = GivenTensorInt64Fill(shape=[1, 2], values=[1, 2])"),
+        (
+            np.uint8([[7], [255]]),
+            'p = GivenTensorByteStringToUInt8Fill(shape=[2, 1], values=["\x07\\xff"])',
+        ),
         (np.array([True]), "p = GivenTensorBoolFill(shape=[1], values=[1])"),
         (np.float32(3), "p = GivenTensorFill(shape=[], values=[3])"),
     ],

@@ -64,6 +64,10 @@ LFS = (
     b"oid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 244\n"
 )
 FOREIGN = {
+    "minidb": (b"\x01\0\0\0\x02\0\0\0kvv", r"it is a database \(minidb\)"),
+    "bzip2": (b"BZh91AY&SY", "bzip2 data"),
+    "PDF": (b"%PDF-1.4 ...", "a PDF document"),
+    "JSON": (b'{"a": 1}', "JSON"),
     "empty": (b"", r"it is empty \(0 bytes\)"),
     "zeros": (bytes(500), "500 zero bytes"),
     "page": (b"\n<!DOCTYPE html>\n<html><body>", "an HTML page.*download the raw file"),
