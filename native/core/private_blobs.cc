@@ -40,7 +40,7 @@ PrivateBlobs::PrivateBlobs(const NetDef& net, const std::function<bool(int op)>&
   for (const OperatorDef& op : net.op) {
     for (const std::string& name : op.output) {
       if (const auto it = blobs_.find(name); it != blobs_.end()) {
-        it->second.one_size &= has(op.input, name);
+        it->second.one_place &= has(op.input, name);
       } else if (!others.count(name) && !read.count(name) && !has(op.input, name) &&
                  !exists(name)) {
         blobs_[name] = {std::make_shared<Blob>(), true};
@@ -79,10 +79,23 @@ std::map<std::string_view, PrivateBlobs::Span> PrivateBlobs::spans(
 
 bool PrivateBlobs::settled() const {
   return std::all_of(blobs_.begin(), blobs_.end(), [&](const auto& item) {
-    if (!item.second.one_size) return true;
+    if (!item.second.one_place) return true;
     const BlobValue value = item.second.blob->get_stored();
-    return !value.is_tensor() || (memory_ && value.tensor.storage()->whole() == memory_.get());
+    return !value.is_tensor() || lies_there(value.tensor);
   });
+}
+
+// Values of the same size as before that lie elsewhere again are moved by each run, as when an
+// operator brings them into plain order. They stay where they are.
+void PrivateBlobs::leave_out_movers() {
+  for (auto& [name, entry] : blobs_) {
+    const BlobValue value = entry.blob->get_stored();
+    if (!entry.one_place || !value.is_tensor()) continue;
+    const Tensor& tensor = value.tensor;
+    const size_t bytes = Tensor::bytes_for(tensor.shape(), tensor.type(), tensor.layout());
+    if (memory_ && bytes == entry.bytes && !lies_there(tensor)) entry.one_place = false;
+    entry.bytes = bytes;
+  }
 }
 
 // Blobs may share memory; the value that is written first stands for all of them.
@@ -106,7 +119,7 @@ PrivateBlobs::Found PrivateBlobs::found(const std::map<std::string_view, Span>& 
   for (const auto& [name, entry] : blobs_) {
     const auto span = spans.find(name);
     const BlobValue value = entry.blob->get_stored();
-    if (!entry.one_size || span == spans.end() || !value.is_tensor()) continue;
+    if (!entry.one_place || span == spans.end() || !value.is_tensor()) continue;
     const Tensor& tensor = value.tensor;
     if (tensor.type() == DataType::kString) continue;
     const Lifetime lifetime{Tensor::bytes_for(tensor.shape(), tensor.type(), tensor.layout()),
@@ -167,6 +180,7 @@ void PrivateBlobs::settle(const NetDef& net, const std::vector<Step>& steps,
                           const std::function<bool(int op)>& joined,
                           const std::shared_ptr<Allocator>& allocator) {
   if (settled()) return;
+  leave_out_movers();
   Found found = this->found(spans(net, steps));
   for (int s = 0; s < static_cast<int>(steps.size()); s++) {
     if (joined(steps[s].op)) join(found, net.op[steps[s].op], s);
@@ -180,7 +194,7 @@ void PrivateBlobs::settle(const NetDef& net, const std::vector<Step>& steps,
   }
   const size_t bytes = place(lifetimes);
   for (const auto& [name, entry] : blobs_) {
-    if (entry.one_size) entry.blob->clear();
+    if (entry.one_place) entry.blob->clear();
   }
   for (auto& [storage, shared] : found) shared.storage.reset();
   memory_.reset();

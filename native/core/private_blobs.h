@@ -34,14 +34,19 @@ class PrivateBlobs {
  private:
   struct Entry {
     std::shared_ptr<Blob> blob;
-    bool one_size;  // within a run: written once, or in place
+    bool one_place;    // within a run: written once, or in place
+    size_t bytes = 0;  // when it was laid out
   };
   struct Span;
   struct Shared;
   using Found = std::map<Storage*, Shared>;
   Found found(const std::map<std::string_view, Span>& spans) const;
   void join(Found& found, const OperatorDef& op, int step) const;
+  bool lies_there(const Tensor& tensor) const {
+    return memory_ && tensor.storage()->whole() == memory_.get();
+  }
   bool settled() const;
+  void leave_out_movers();
   std::map<std::string_view, Span> spans(const NetDef& net, const std::vector<Step>& steps) const;
 
   std::map<std::string, Entry, std::less<>> blobs_;

@@ -89,7 +89,7 @@ std::size_t depthwise_forward_scratch(const ConvShape& s, int threads);
 void depthwise_forward(const ConvForward& f, const float* x, const float* packed, float* y,
                        void* scratch, const Parallel& parallel);
 
-// conv_winograd.cc: F(m x m, 3 x 3)
+// conv_winograd.cc: F(m x m, 3 x 3), and F(2 x 2, 5 x 5)
 FORCE_INLINE int winograd_size(ConvAlgorithm algorithm) {
   return algorithm == ConvAlgorithm::kWinograd2 ? 2 : 4;
 }

@@ -31,21 +31,23 @@ FORCE_INLINE bool can_use_depthwise(const ConvShape& s, ConvPass pass) {
   return pass == ConvPass::kForward && s.group > 1 && s.group == s.c && s.group == s.k;
 }
 
-FORCE_INLINE bool can_use_winograd(const ConvShape& s, ConvPass pass) {
-  const bool window = s.kh == 3 && s.kw == 3 && s.stride_h == 1 && s.stride_w == 1 &&
+FORCE_INLINE bool can_use_winograd(const ConvShape& s, ConvPass pass, bool large_tiles) {
+  const bool sizes = s.kh == 3 || (s.kh == 5 && !large_tiles);
+  const bool window = sizes && s.kw == s.kh && s.stride_h == 1 && s.stride_w == 1 &&
                       s.dilation_h == 1 && s.dilation_w == 1 && s.group == 1;
   return window && (pass == ConvPass::kForward || (pass == ConvPass::kBackwardData && can_turn(s)));
 }
 
 // Larger tiles save more multiplications, but have 2.25 times as many filters to read, which counts
 // where these serve few pixels.
-FORCE_INLINE ConvAlgorithm winograd_for(int64_t pixels) {
-  return pixels <= 400 ? ConvAlgorithm::kWinograd2 : ConvAlgorithm::kWinograd4;
+FORCE_INLINE ConvAlgorithm winograd_for(const ConvShape& s, int64_t pixels) {
+  return s.kh == 5 || pixels <= 400 ? ConvAlgorithm::kWinograd2 : ConvAlgorithm::kWinograd4;
 }
 
-// Whether the transformations are cheap beside the products that they save.
-FORCE_INLINE bool winograd_pays(int64_t c, int64_t k, int64_t h, int64_t w) {
-  return min_of(c, k) >= 16 && min_of(h, w) >= 4;
+// Whether the transformations are cheap beside the products that they save. Of 5x5 windows only
+// few pixels are done so: training, where rounding adds up over many steps, has large batches.
+FORCE_INLINE bool winograd_pays(const ConvShape& s, int64_t h, int64_t w) {
+  return min_of(s.c, s.k) >= 16 && min_of(h, w) >= 4 && (s.kh == 3 || s.n * h * w <= 1024);
 }
 
 }  // namespace
@@ -59,8 +61,9 @@ bool conv_supports(const ConvShape& s, ConvPass pass, ConvAlgorithm algorithm) {
     case ConvAlgorithm::kDepthwise:
       return can_use_depthwise(s, pass);
     case ConvAlgorithm::kWinograd2:
+      return can_use_winograd(s, pass, false);
     case ConvAlgorithm::kWinograd4:
-      return can_use_winograd(s, pass);
+      return can_use_winograd(s, pass, true);
   }
   return false;
 }
@@ -71,10 +74,10 @@ bool conv_supports(const ConvShape& s, ConvPass pass, ConvAlgorithm algorithm) {
 ConvAlgorithm conv_algorithm(const ConvShape& s, ConvPass pass, Layout layout) {
   const ConvSizes z(s);
   if (can_use_depthwise(s, pass)) return ConvAlgorithm::kDepthwise;
-  if (can_use_winograd(s, pass)) {
+  if (can_use_winograd(s, pass, false)) {
     const bool forward = pass == ConvPass::kForward;
     const int64_t h = forward ? z.oh : s.h, w = forward ? z.ow : s.w;
-    if (winograd_pays(s.c, s.k, h, w)) return winograd_for(s.n * h * w);
+    if (winograd_pays(s, h, w)) return winograd_for(s, s.n * h * w);
   }
   if (!can_use_direct(s, pass)) return ConvAlgorithm::kIm2col;
   const double used = (double)z.group_k / round_up(z.group_k, VL);

@@ -1,4 +1,4 @@
-// Winograd convolution of 3x3 windows: input tiles of a x a pixels, a = m + 2, become a * a
+// Winograd convolution of r x r windows: input tiles of a x a pixels, a = m + r - 1, become a * a
 // frequencies; for each, a matrix product joins channels; what comes out becomes m x m outputs.
 //
 //   v[frequency][c / VL][tile][VL] = transformed input
@@ -43,11 +43,11 @@ FORCE_INLINE int64_t spread(int64_t floats) {
   return (ceil_div(floats, LINE) | 1) * LINE;
 }
 
-FORCE_INLINE Plan plan_for(const ConvShape& s, int m) {
+FORCE_INLINE Plan plan_for(const ConvShape& s, int m, int threads) {
   Plan p = {s,
             ConvSizes(s),
             m,
-            m + 2,
+            m + (int)s.kh - 1,
             ceil_div(s.c, VL),
             ceil_div(s.k, VL),
             0,
@@ -72,7 +72,7 @@ FORCE_INLINE Plan plan_for(const ConvShape& s, int m) {
   const int64_t room = p.by_frequency ? 4 * 1024 * 1024 : 176 * 1024;
   p.rows = min_of(all, max_of<int64_t>(1, room / floats_per_row));
   p.batches = ceil_div(all, p.rows);
-  if (!p.by_frequency) p.batches = max_of(p.batches, min_of<int64_t>(all, 4));
+  if (!p.by_frequency) p.batches = max_of(p.batches, min_of<int64_t>(all, threads));
   p.rows = ceil_div(all, p.batches);
   p.batches = ceil_div(all, p.rows);
   p.tiles = p.rows * p.tile_columns;
@@ -80,7 +80,7 @@ FORCE_INLINE Plan plan_for(const ConvShape& s, int m) {
   p.product_step = spread(p.k_vectors * p.tiles * VL);
   // Plain input of a batch's part of one image, or its plain output: one block of channels.
   const int64_t rows = min_of(p.rows, p.tile_rows);
-  p.strip_size = max_of(min_of(s.h, rows * m + 2) * s.w, rows * m * z.ow) * VL;
+  p.strip_size = max_of(min_of(s.h, rows * m + s.kh - 1) * s.w, rows * m * z.ow) * VL;
   Slices batch(nullptr), lane(nullptr);
   batch.take(p.frequencies() * p.v_step);
   batch.take(p.frequencies() * p.product_step);
@@ -107,10 +107,10 @@ FORCE_INLINE void for_segments(const Plan& p, int64_t first, int64_t last, const
 }
 
 // The tile whose corner is at (y, x), which may lie outside of the image.
-template <int M>
+template <int M, int R>
 FORCE_INLINE void transform_input(const ConvShape& s, const float* plane, int64_t y, int64_t x,
                                   float* v, int64_t step) {
-  constexpr int A = Winograd<M>::A;
+  constexpr int A = Winograd<M, R>::A;
   vf d[A][A];
   if (y >= 0 && x >= 0 && y + A <= s.h && x + A <= s.w) {
     const float* from = plane + (y * s.w + x) * VL;
@@ -133,14 +133,14 @@ FORCE_INLINE void transform_input(const ConvShape& s, const float* plane, int64_
     vf column[A], out[A];
 #pragma GCC unroll 6
     for (int i = 0; i < A; i++) column[i] = d[i][j];
-    Winograd<M>::input(column, out);
+    Winograd<M, R>::input(column, out);
 #pragma GCC unroll 6
     for (int i = 0; i < A; i++) d[i][j] = out[i];
   }
 #pragma GCC unroll 6
   for (int i = 0; i < A; i++) {
     vf out[A];
-    Winograd<M>::input(d[i], out);
+    Winograd<M, R>::input(d[i], out);
 #pragma GCC unroll 6
     for (int j = 0; j < A; j++) store(v + (i * A + j) * step, out[j]);
   }
@@ -148,24 +148,24 @@ FORCE_INLINE void transform_input(const ConvShape& s, const float* plane, int64_
 
 // rows x columns outputs (at most M x M) of one tile, at y and, where there is something to add, at
 // add; rows of both are `row` floats apart.
-template <int M>
+template <int M, int R>
 FORCE_INLINE void transform_output(const float* products, int64_t step, int64_t rows,
                                    int64_t columns, vf bias, const Bounds& bounds, const float* add,
                                    float* y, int64_t row) {
-  constexpr int A = Winograd<M>::A;
+  constexpr int A = Winograd<M, R>::A;
   vf t[M][A];
 #pragma GCC unroll 6
   for (int j = 0; j < A; j++) {
     vf column[A], out[M];
 #pragma GCC unroll 6
     for (int i = 0; i < A; i++) column[i] = load(products + (i * A + j) * step);
-    Winograd<M>::output(column, out);
+    Winograd<M, R>::output(column, out);
 #pragma GCC unroll 4
     for (int i = 0; i < M; i++) t[i][j] = out[i];
   }
   for (int i = 0; i < rows; i++) {
     vf out[M];
-    Winograd<M>::output(t[i], out);
+    Winograd<M, R>::output(t[i], out);
 #pragma GCC unroll 4
     for (int j = 0; j < M; j++) {
       if (j >= columns) break;
@@ -177,7 +177,7 @@ FORCE_INLINE void transform_output(const float* products, int64_t step, int64_t 
 }
 
 // Transforms channel block c of tile rows [first, last).
-template <int M>
+template <int M, int R>
 void input_step(const Plan& p, Layout layout, const float* x, int64_t c, int64_t first,
                 int64_t last, float* v, float* strip) {
   const ConvShape& s = p.s;
@@ -186,7 +186,7 @@ void input_step(const Plan& p, Layout layout, const float* x, int64_t c, int64_t
     if (layout == Layout::kPlain) {
       const int64_t top = segment.first * M - s.pad_t;
       const int64_t begin = min_of(s.h, max_of<int64_t>(0, top));
-      const int64_t end = max_of(begin, min_of(s.h, segment.last * M + 2 - s.pad_t));
+      const int64_t end = max_of(begin, min_of(s.h, segment.last * M + s.kh - 1 - s.pad_t));
       block_pixels((int)min_of<int64_t>(VL, s.c - c * VL), s.h * s.w, (end - begin) * s.w,
                    x + ((segment.image * s.c + c * VL) * s.h + begin) * s.w, strip);
       plane = strip - begin * s.w * VL;
@@ -194,7 +194,7 @@ void input_step(const Plan& p, Layout layout, const float* x, int64_t c, int64_t
     float* to = v + (c * p.tiles + segment.tile) * VL;
     for (int64_t i = segment.first; i < segment.last; i++) {
       for (int64_t j = 0; j < p.tile_columns; j++, to += VL) {
-        transform_input<M>(s, plane, i * M - s.pad_t, j * M - s.pad_l, to, p.v_step);
+        transform_input<M, R>(s, plane, i * M - s.pad_t, j * M - s.pad_l, to, p.v_step);
       }
     }
   });
@@ -227,7 +227,7 @@ void product_step(const Plan& p, const Run* runs, const float* u, int64_t freque
 }
 
 // Outputs of channel block k of tile rows [first, last).
-template <int M>
+template <int M, int R>
 void output_step(const Plan& p, const ConvForward& f, vf bias, int64_t k, int64_t first,
                  int64_t last, const float* products, float* y, float* strip) {
   const ConvShape& s = p.s;
@@ -248,19 +248,19 @@ void output_step(const Plan& p, const ConvForward& f, vf bias, int64_t k, int64_
     for (int64_t i = 0; i < rows; i += M) {
       for (int64_t j = 0; j < z.ow; j += M, from += VL) {
         const int64_t pixel = (i * z.ow + j) * VL;
-        transform_output<M>(from, p.product_step, min_of<int64_t>(M, rows - i),
-                            min_of<int64_t>(M, z.ow - j), bias, f.bounds,
-                            add ? add + pixel : nullptr, out + pixel, z.ow * VL);
+        transform_output<M, R>(from, p.product_step, min_of<int64_t>(M, rows - i),
+                               min_of<int64_t>(M, z.ow - j), bias, f.bounds,
+                               add ? add + pixel : nullptr, out + pixel, z.ow * VL);
       }
     }
     if (!blocked) transpose(rows * z.ow, channels, strip, VL, y + corner, z.pixels);
   });
 }
 
-template <int M>
+template <int M, int R>
 void forward(const ConvForward& f, const float* x, const float* u, float* y, void* scratch,
              const Parallel& parallel) {
-  const Plan p = plan_for(f.shape, M);
+  const Plan p = plan_for(f.shape, M, parallel.threads);
   const Parallel alone;
   const Parallel &outside = p.by_frequency ? alone : parallel,
                  &inside = p.by_frequency ? parallel : alone;
@@ -280,7 +280,7 @@ void forward(const ConvForward& f, const float* x, const float* u, float* y, voi
     float* products = slices.take(p.frequencies() * p.product_step);
     const auto strip = [&](int inner) { return (float*)(lanes + (outer + inner) * p.lane_bytes); };
     for_blocks(inside, p.c_blocks, [&](int64_t c, int inner) {
-      input_step<M>(p, f.x_layout, x, c, first, last, v, strip(inner));
+      input_step<M, R>(p, f.x_layout, x, c, first, last, v, strip(inner));
     });
     for_blocks(inside, p.frequencies(), [&](int64_t frequency, int) {
       product_step(p, runs, u, frequency, (last - first) * p.tile_columns, v, products);
@@ -290,50 +290,54 @@ void forward(const ConvForward& f, const float* x, const float* u, float* y, voi
       const vf bias = !f.bias            ? vf{}
                       : lanes_used == VL ? load(f.bias + k * VL)
                                          : load_partial(f.bias + k * VL, lanes_used);
-      output_step<M>(p, f, bias, k, first, last, products, y, strip(inner));
+      output_step<M, R>(p, f, bias, k, first, last, products, y, strip(inner));
     });
   });
 }
 
 // One filter per lane, transformed and stored `step` floats apart.
-template <int M>
-FORCE_INLINE void transform_filter(const vf (&taps)[9], float* u, int64_t step) {
-  constexpr int A = Winograd<M>::A;
-  vf t[A][3];
-#pragma GCC unroll 3
-  for (int j = 0; j < 3; j++) {
-    const vf column[3] = {taps[j], taps[3 + j], taps[6 + j]};
-    vf out[A];
-    Winograd<M>::filter(column, out);
+template <int M, int R>
+FORCE_INLINE void transform_filter(const vf (&taps)[R * R], float* u, int64_t step) {
+  constexpr int A = Winograd<M, R>::A;
+  vf t[A][R];
+#pragma GCC unroll 5
+  for (int j = 0; j < R; j++) {
+    vf column[R], out[A];
+#pragma GCC unroll 5
+    for (int i = 0; i < R; i++) column[i] = taps[i * R + j];
+    Winograd<M, R>::filter(column, out);
 #pragma GCC unroll 6
     for (int i = 0; i < A; i++) t[i][j] = out[i];
   }
 #pragma GCC unroll 6
   for (int i = 0; i < A; i++) {
     vf out[A];
-    Winograd<M>::filter(t[i], out);
+    Winograd<M, R>::filter(t[i], out);
 #pragma GCC unroll 6
     for (int j = 0; j < A; j++) store(u + (i * A + j) * step, out[j]);
   }
 }
 
-template <int M>
+template <int M, int R>
 void pack(const ConvShape& s, bool turned, const float* weights, float* packed,
           const Parallel& parallel) {
+  constexpr int TAPS = R * R;
   const int64_t k_vectors = ceil_div(s.k, VL), step = k_vectors * VL * s.c;
   for_blocks(parallel, k_vectors, [&](int64_t k, int) {
     const int64_t first = k / TILE_VECTORS * TILE_VECTORS;
     const int64_t row = min_of<int64_t>(TILE_VECTORS, k_vectors - first) * VL;
     const int lanes = (int)min_of<int64_t>(VL, s.k - k * VL);
     float* out = packed + first * VL * s.c + (k - first) * VL;
-    const int64_t distance = turned ? 9 : s.c * 9;  // between filters
+    const int64_t distance = turned ? TAPS : s.c * TAPS;  // between filters
     for (int64_t c = 0; c < s.c; c++) {
-      alignas(kAlignment) float blocked[9 * VL];
-      block_pixels(lanes, distance, 9, weights + (turned ? c * s.k + k * VL : k * VL * s.c + c) * 9,
-                   blocked);
-      vf taps[9];
-      for (int i = 0; i < 9; i++) taps[i] = load(blocked + (turned ? 8 - i : i) * VL);
-      transform_filter<M>(taps, out + c * row, step);
+      alignas(kAlignment) float blocked[TAPS * VL];
+      block_pixels(lanes, distance, TAPS,
+                   weights + (turned ? c * s.k + k * VL : k * VL * s.c + c) * TAPS, blocked);
+      vf taps[TAPS];
+      for (int i = 0; i < TAPS; i++) {
+        taps[i] = load(blocked + (turned ? TAPS - 1 - i : i) * VL);
+      }
+      transform_filter<M, R>(taps, out + c * row, step);
     }
   });
 }
@@ -341,16 +345,18 @@ void pack(const ConvShape& s, bool turned, const float* weights, float* packed,
 }  // namespace
 
 std::size_t winograd_packed_bytes(const ConvShape& s, int m) {
-  return (std::size_t)((m + 2) * (m + 2) * round_up(s.k, VL) * s.c) * sizeof(float);
+  const int64_t a = m + s.kh - 1;
+  return (std::size_t)(a * a * round_up(s.k, VL) * s.c) * sizeof(float);
 }
 
 void winograd_pack(const ConvShape& s, int m, bool turned, const float* weights, float* packed,
                    const Parallel& parallel) {
-  (m == 2 ? pack<2> : pack<4>)(s, turned, weights, packed, parallel);
+  const auto f = s.kh == 5 ? pack<2, 5> : m == 2 ? pack<2, 3> : pack<4, 3>;
+  f(s, turned, weights, packed, parallel);
 }
 
 std::size_t winograd_forward_scratch(const ConvShape& s, int m, int threads) {
-  const Plan p = plan_for(s, m);
+  const Plan p = plan_for(s, m, threads);
   Slices shared(nullptr);
   shared.take<Run>(p.c_blocks);
   const std::size_t batches = p.by_frequency ? 1 : lane_count(threads, p.batches);
@@ -359,7 +365,8 @@ std::size_t winograd_forward_scratch(const ConvShape& s, int m, int threads) {
 
 void winograd_forward(const ConvForward& f, int m, const float* x, const float* packed, float* y,
                       void* scratch, const Parallel& parallel) {
-  (m == 2 ? forward<2> : forward<4>)(f, x, packed, y, scratch, parallel);
+  const auto run = f.shape.kh == 5 ? forward<2, 5> : m == 2 ? forward<2, 3> : forward<4, 3>;
+  run(f, x, packed, y, scratch, parallel);
 }
 
 std::size_t winograd_backward_data_scratch(const ConvShape& s, int m, int threads) {

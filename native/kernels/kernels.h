@@ -72,7 +72,7 @@ struct ConvShape {
 // kDirect       a sum over window and channels, nothing gathered (for few channels, 1x1 and
 // strides) kIm2col       gathered columns times a matrix: every shape, plain layout alone
 // kDepthwise    one filter per channel
-// kWinograd2/4  minimal filtering of 3x3 windows, F(2x2, 3x3) and F(4x4, 3x3)
+// kWinograd2/4  minimal filtering: F(2x2, 3x3), F(2x2, 5x5) and F(4x4, 3x3)
 //               (Lavin and Gray, 2015, arXiv 1509.09308)
 enum class ConvAlgorithm : int { kDirect, kIm2col, kDepthwise, kWinograd2, kWinograd4 };
 enum class ConvPass : int { kForward, kBackwardData, kBackwardWeights };
