@@ -54,7 +54,7 @@ bench: $(INSTALLED)
 
 #: make bench-peers  inference beside the frameworks that are installed (PEERS=python ...: where)
 bench-peers: $(INSTALLED)
-	$(BIN)/pip install -q --group bench
+	-$(BIN)/pip install -q --group peers
 	$(BIN)/python benchmarks/peers.py $(foreach python,$(PEERS),--python $(python))
 
 #: make bench-train  the LeNet training step beside PyTorch's
