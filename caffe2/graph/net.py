@@ -17,7 +17,7 @@ from caffe2.graph.errors import UsageError
 from caffe2.graph.gradients import Gradient
 from caffe2.graph.net_blobs import NetBlobs
 from caffe2.graph.net_records import NetRecords
-from caffe2.graph.observer import Attached, Observer
+from caffe2.graph.observer import KINDS, Attached, Observer
 from caffe2.graph.operator import (
     CreateOperator,
     IsOperator,
@@ -111,6 +111,28 @@ class Net(NetBlobs, NetRecords):
         run.  A net that was created already takes note when it is next run as this object.
         """
         self.observers.append(Attached(observer, before))
+
+    def AddObserver(self, observer_type: str) -> Any:
+        """Attaches a "TimeObserver" or "RunCountObserver" (see graph/observer.py), and gives it.
+        UsageError for others."""
+        if observer_type not in KINDS:
+            raise UsageError(f"there is no {observer_type}; there are {', '.join(KINDS)}")
+        observer = KINDS[observer_type]()
+        self.AttachObserver(observer.before, before=True)
+        self.AttachObserver(observer.after)
+        return observer
+
+    def RemoveObserver(self, observer: Any) -> None:
+        """Detaches what AddObserver gave."""
+        self.observers[:] = [
+            attached
+            for attached in self.observers
+            if getattr(attached.observer, "__self__", None) is not observer
+        ]
+
+    def NumObservers(self) -> int:
+        """How many observers are attached."""
+        return sum(not attached.before for attached in self.observers)
 
     def PopulateProtoWithFileName(self) -> None:
         """Names each operator after the code that made it: "file:line:function"."""

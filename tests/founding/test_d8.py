@@ -62,3 +62,21 @@ def test_d8_what_an_observer_raises_ends_the_run(net):
     with pytest.raises(RuntimeError, match=r"Sqrt.*ValueError: enough|ValueError: enough"):
         workspace.RunNet(net)
     assert workspace.FetchBlob("y").tolist() == [1, 0, 3]
+
+
+def test_d8_observers_by_name():
+    net = core.Net("timed")
+    net.Relu("x", "y")
+    net.Relu("y", "z")
+    workspace.FeedBlob("x", np.ones(3, np.float32))
+    workspace.CreateNet(net)
+    timer, counter = net.AddObserver("TimeObserver"), net.AddObserver("RunCountObserver")
+    assert net.NumObservers() == 2 and timer.average_time() == 0
+    workspace.RunNet(net, 3)
+    assert counter.debug_info() == "6 operators ran"
+    assert timer.average_time() == pytest.approx(2 * timer.average_time_children()) != 0
+    net.RemoveObserver(counter)
+    workspace.RunNet(net)
+    assert net.NumObservers() == 1 and counter.debug_info() == "6 operators ran"
+    with pytest.raises(ValueError, match="there is no Clock; there are RunCountObserver"):
+        net.AddObserver("Clock")
