@@ -64,4 +64,7 @@ class RunCountObserver:
         return f"{self._count} operators ran"
 
 
-KINDS: dict[str, type[TimeObserver | RunCountObserver]] = {"RunCountObserver": RunCountObserver, "TimeObserver": TimeObserver}
+KINDS: dict[str, type[TimeObserver | RunCountObserver]] = {
+    "RunCountObserver": RunCountObserver,
+    "TimeObserver": TimeObserver,
+}
