@@ -15,6 +15,8 @@ CASES = [
               Bad("a scalar", {"DATA": F4(1)})]),
     Case("Gather", title="rows", DATA=floats(4, "C"), INDICES=exactly([3, 0, 3, 1, 3], I4),
          mismatch={"DATA": None, "INDICES": None}),
+    Case("Gather", title="dense_gradient", args={"dense_gradient": 1}, DATA=floats(4, "C"),
+         INDICES=exactly([3, 0, 3, 1, 3], I4), mismatch={"DATA": None, "INDICES": None}),
     Case("Gather", title="axis", args={"axis": -1}, DATA=floats("N", 3, 4),
          INDICES=exactly([3, 0, 3], I8), mismatch={"DATA": None, "INDICES": None},
          bad=[Bad("axis=3 of 3", args={"axis": 3})]),
