@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from caffe2.ops.arguments import INT64_MAX, INT64_MIN, Bool, Int, OperatorError, Str, Strs
+from caffe2.ops.arguments import INT64_MAX, INT64_MIN, Bool, Float, Int, OperatorError, Str, Strs
 from caffe2.ops.declaration import (
     NO_GRADIENT,
     SHOULD_NOT_DO_GRADIENT,
@@ -65,11 +65,12 @@ class CreateDB:
     outputs="output*",
     args={"batch_size": Int(0, min=0)},
     kind="io",
+    blocks=True,
 )
 class TensorProtosDBInput:
     """The next records of a database of TensorProtos messages, as tensors.
 
-    data: made by CreateDB.  After the last record comes the first.
+    data: made by CreateDB; after the last record comes the first.  Or by CreateBlobsQueueDB.
     output: as many as a record has tensors.  With batch_size = n > 0, n records one after the other
     along a new first dimension; with 0 the tensors of one record.  Bytes become uint8.
     One batch is read ahead, and lost with the operator, as in the original: a net that is made once
@@ -82,6 +83,34 @@ class TensorProtosDBInput:
 
     def shape(data: Any, op: OpView) -> tuple[None, ...]:
         return (None,) * len(op.outputs)
+
+
+@operator(
+    "CreateBlobsQueueDB",
+    inputs="queue",
+    outputs="reader",
+    args={
+        "key_blob_index": Int(-1, min=-1),
+        "value_blob_index": Int(0, min=0),
+        "timeout_secs": Float(0.0),
+    },
+    kind="stateful",
+)
+class CreateBlobsQueueDB:
+    """A reader, as of a database, that takes records out of a queue; they do not come back.
+
+    queue: made by CreateBlobsQueue.  reader: a blob that holds no tensor, for TensorProtosDBInput.
+    key_blob_index, value_blob_index: which blobs of a record are key and value of what is read:
+    texts, or tensors with one string.  Without the former keys are empty.
+    timeout_secs: reading ends with an error when no record comes within so many seconds; 0 or less:
+    it waits on.  A queue that is closed and empty is an error, too.
+    """
+
+    gradient = SHOULD_NOT_DO_GRADIENT
+    reference = NativeOnly("a queue is no tensor")
+
+    def shape(queue: Any) -> None:
+        return None
 
 
 @operator(

@@ -20,7 +20,8 @@ std::shared_ptr<Database> open_database(const HostHooks& hooks, const std::strin
 // The right to move the cursor.
 class DatabaseReader::Turn {
  public:
-  explicit Turn(DatabaseReader& reader) : reader_(reader) {
+  Turn(DatabaseReader& reader, Cancellation& cancellation)
+      : reader_(reader), cancellation_(cancellation) {
     std::unique_lock lock(reader.mutex_.plain());
     // One that went out in another process, before a fork, does not come back to this one.
     reader.returned_.get().wait(lock,
@@ -29,6 +30,7 @@ class DatabaseReader::Turn {
     reader.taken_in_ = fork_count();
   }
   ~Turn() {
+    if (cursor_) cursor_->wait_with(nullptr);
     std::lock_guard lock(reader_.mutex_);
     reader_.cursor_ = std::move(cursor_);
     if (!reader_.cursor_) reader_.taken_in_ = -1;
@@ -39,6 +41,7 @@ class DatabaseReader::Turn {
 
   Cursor& cursor() {
     if (!cursor_) cursor_ = reader_.first_record();
+    cursor_->wait_with(&cancellation_);
     return *cursor_;
   }
   // After an error the place is not known; the next one begins anew.
@@ -46,6 +49,7 @@ class DatabaseReader::Turn {
 
  private:
   DatabaseReader& reader_;
+  Cancellation& cancellation_;
   std::unique_ptr<Cursor> cursor_;
 };
 
@@ -71,8 +75,8 @@ void DatabaseReader::seek_to_shard(Cursor& cursor) {
   at_next_ = true;
 }
 
-DatabaseReader::Record DatabaseReader::read() {
-  Turn turn(*this);
+DatabaseReader::Record DatabaseReader::read(Cancellation& cancellation) {
+  Turn turn(*this, cancellation);
   try {
     Cursor& cursor = turn.cursor();
     if (!at_next_) skip(cursor, shards_);
@@ -89,8 +93,9 @@ DatabaseReader::Record DatabaseReader::read() {
   }
 }
 
-void DatabaseReader::read_all(const std::function<bool(std::string_view, std::string_view)>& take) {
-  Turn turn(*this);
+void DatabaseReader::read_all(Cancellation& cancellation,
+                              const std::function<bool(std::string_view, std::string_view)>& take) {
+  Turn turn(*this, cancellation);
   try {
     Cursor& cursor = turn.cursor();
     for (seek_to_shard(cursor); cursor.valid(); skip(cursor, shards_)) {

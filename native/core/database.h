@@ -12,6 +12,8 @@
 
 namespace caffe2 {
 
+class Cancellation;
+
 // kWrite: adds to what is there; kNew: replaces it.
 enum class DatabaseMode { kRead, kWrite, kNew };
 
@@ -22,6 +24,8 @@ class Cursor {
   virtual void seek_to_first() = 0;
   virtual void next() = 0;
   virtual bool valid() const = 0;  // false behind the last record
+  // What ends it while it waits for a record, for those that do; none: nothing.
+  virtual void wait_with(Cancellation* /*cancellation*/) {}
   // Of the record at this place, until it changes.
   virtual std::string_view key() const = 0;
   virtual std::string_view value() const = 0;
@@ -55,10 +59,11 @@ class DatabaseReader : public Object {
   struct Record {
     std::string key, value;
   };
-  Record read();
+  Record read(Cancellation& cancellation);
 
   // Calls `take(key, value)` for all records from the first on, until it returns false.
-  void read_all(const std::function<bool(std::string_view, std::string_view)>& take);
+  void read_all(Cancellation& cancellation,
+                const std::function<bool(std::string_view, std::string_view)>& take);
 
  private:
   class Turn;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/int8_tensor.h"
+#include "core/map.h"
 #include "core/messages.h"
 
 namespace caffe2 {
@@ -217,6 +218,9 @@ BlobValue from_blob_proto(const BlobProto& proto, Engine& engine) {
   }
   if (type == "std::string" && proto.content) {
     return {Tensor(), std::make_shared<Text>(std::string(proto.content->view()))};
+  }
+  if (proto.content) {
+    if (auto map = Map::load(type, proto.content->view())) return {Tensor(), std::move(map)};
   }
   fail(Code::kUnsupported, "a saved blob of type '", type, "' cannot be loaded");
 }

@@ -72,6 +72,7 @@ class ThrowExceptionOperator : public Operator {
 
 REGISTER_CPU_OPERATOR(UnsafeCoalesce, UnsafeCoalesceOperator)
 REGISTER_CPU_OPERATOR(AsyncNetBarrier, AsyncNetBarrierOperator)
+REGISTER_CPU_OPERATOR(DataCouple, AsyncNetBarrierOperator)
 REGISTER_CPU_OPERATOR(ThrowException, ThrowExceptionOperator)
 
 }  // namespace caffe2

@@ -114,7 +114,7 @@ class TensorProtosDBInputOperator : public Operator {
   }
 
   void read(DatabaseReader& reader, Item& item, const Item& first) {
-    item.record = reader.read();
+    item.record = reader.read(context().cancellation);
     try {
       ParseOptions options;
       options.borrow = true;

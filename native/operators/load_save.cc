@@ -107,7 +107,7 @@ class LoadOperator : public Operator {
   }
 
   void read(DatabaseReader& reader) {
-    reader.read_all([&](std::string_view key, std::string_view value) {
+    reader.read_all(context().cancellation, [&](std::string_view key, std::string_view value) {
       const std::string name = add_ + without(strip_, name_of_key(key));
       CAFFE2_ENFORCE(is_utf8(name), "database '", reader.source(),
                      "' has a blob whose name is no UTF-8 text");
@@ -133,7 +133,7 @@ class LoadOperator : public Operator {
       if (!found.blob.complete())
         missing += concat("; blob ", quoted(name), " ", found.blob.missing_text());
     }
-    if (!all_ && !incomplete_) {
+    if (!incomplete_) {
       for (const std::string& name : sources_) {
         if (found_.find(name) != found_.end()) continue;
         missing += concat("; blob ", quoted(name), " is not there", near_names(name, names_));
