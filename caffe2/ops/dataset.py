@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from caffe2.ops.arguments import INT64_MAX, Bool, Int, OperatorError, Strs
-from caffe2.ops.datatypes import INT64
+from caffe2.ops.datatypes import INT64, STRING
 from caffe2.ops.declaration import (
     SHOULD_NOT_DO_GRADIENT,
     NativeOnly,
@@ -16,8 +16,10 @@ from caffe2.ops.declaration import (
     Spec,
     operator,
 )
+from caffe2.ops.shapes import require_rank
 
 _CURSOR = NativeOnly("a cursor is no tensor")
+_PACKED = NativeOnly("records are packed as messages, which the engine writes and reads")
 _RECORDS = NativeOnly("what it reads hangs on values of many fields")
 _FIELDS = {"fields": Strs()}
 _BATCH = {"batch_size": Int(1, min=1, max=INT64_MAX), "enforce_batch_size": Bool(False)}
@@ -209,21 +211,22 @@ class TrimDataset:
     inputs="field*",
     outputs="packed",
     args={**_FIELDS, "pack_to_single_shared_ptr": Bool(False)},
-    kind="stateful",
 )
 class PackRecords:
-    """Packs all fields of some records into one blob, which goes through queues as a whole.
+    """Each record as one element of a tensor, so that records can be gathered, split and queued.
 
     field: tensors of any type, one row per element.  fields: as for CreateTreeCursor.
-    packed: a blob that holds no tensor, for UnPackRecords.
-    pack_to_single_shared_ptr: without effect here: records stay together in any case.
+    packed: strings (records,), or with pack_to_single_shared_ptr (1,): all records in one element.
+    An element is a TensorProtos message with the part of each field.  (In the original elements are
+    pointers, which no file can hold.)
     """
 
     gradient = SHOULD_NOT_DO_GRADIENT
-    reference = _RECORDS
+    reference = _PACKED
 
-    def shape(*field: Any) -> None:
-        return None
+    def shape(*field: Any, op: OpView) -> Spec | None:
+        single = op.args.pack_to_single_shared_ptr
+        return Spec((1,), np.dtype(object)) if single else None
 
 
 @operator(
@@ -231,20 +234,21 @@ class PackRecords:
     inputs="packed prototype*?",
     outputs="field*",
     args=_FIELDS,
-    kind="stateful",
+    types={"packed": STRING},
 )
 class UnPackRecords:
-    """The fields that PackRecords has packed.
+    """The fields of records that PackRecords has packed.
 
-    packed: made by PackRecords.  prototype: none, or one per field; not needed here, as packed
-    records of no rows keep their shapes.
-    field: tensors, as they were packed.
+    packed: 1-d, elements made by PackRecords.  field: one tensor per name in `fields`.
+    prototype: none, or tensors like the fields, which say types and shapes where packed has no
+    element.
     """
 
     gradient = SHOULD_NOT_DO_GRADIENT
-    reference = _RECORDS
+    reference = _PACKED
 
-    def shape(packed: Any, *prototype: Any, op: OpView) -> tuple[None, ...]:
+    def shape(packed: Spec, *prototype: Any, op: OpView) -> tuple[None, ...]:
+        require_rank("packed", packed, 1)
         return (None,) * len(op.outputs)
 
 

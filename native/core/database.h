@@ -35,6 +35,8 @@ class Database {
  public:
   virtual ~Database() = default;
   virtual std::unique_ptr<Cursor> new_cursor() = 0;
+  // Whether records may be read before they are asked for. Those of a queue would be missing there.
+  virtual bool allows_reading_ahead() const { return true; }
   virtual void put(std::string_view key, std::string_view value) = 0;
   // Makes what was put since the last commit a part of the database, all of it or nothing. What is
   // never committed goes away with this object.
@@ -55,6 +57,7 @@ class DatabaseReader : public Object {
   DatabaseReader(std::shared_ptr<Database> database, std::string source, int shards, int shard);
   const char* kind() const override { return kKind; }
   const std::string& source() const { return source_; }
+  bool allows_reading_ahead() const { return database_->allows_reading_ahead(); }
 
   struct Record {
     std::string key, value;

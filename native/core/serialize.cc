@@ -26,7 +26,8 @@ wire::Packed<Wide> packed(const Tensor& tensor, int64_t begin, int64_t end) {
   }
 }
 
-// Elements begin to end of a tensor.
+}  // namespace
+
 TensorProto to_proto(const Tensor& tensor, int64_t begin, int64_t end) {
   TensorProto proto;
   proto.dims.assign(tensor.shape().begin(), tensor.shape().end());
@@ -80,6 +81,8 @@ TensorProto to_proto(const Tensor& tensor, int64_t begin, int64_t end) {
   }
   return proto;
 }
+
+namespace {
 
 Shape shape_of(const TensorProto& proto) {
   Shape shape;

@@ -16,6 +16,9 @@ std::string serialize_blob(const std::string& name, const BlobValue& value);
 // Raises Error(kInvalidArgument) for malformed bytes or when sizes contradict each other.
 BlobValue deserialize_blob(std::string_view bytes, Engine& engine);
 
+// Elements begin to end of a tensor, whose dimensions it has.
+TensorProto to_proto(const Tensor& tensor, int64_t begin, int64_t end);
+
 // The records of a blob in a database: a tensor in parts of so many elements (0: in one), each
 // under the key "<name>#%<number>", and anything else under its name.
 constexpr int64_t kDefaultChunk = 1'000'000;

@@ -83,7 +83,7 @@ class TensorProtosDBInputOperator : public Operator {
         places[i] += static_cast<size_t>(tensor.shape().size()) * type_size(tensor.type());
       }
     }
-    ahead_ = read_batch(reader);
+    ahead_ = reader->allows_reading_ahead() ? read_batch(reader) : nullptr;
   }
 
  private:

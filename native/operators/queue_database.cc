@@ -77,6 +77,7 @@ class QueueDatabase : public Database {
  public:
   explicit QueueDatabase(QueueSource source) : source_(std::move(source)) {}
   std::unique_ptr<Cursor> new_cursor() override { return std::make_unique<QueueCursor>(source_); }
+  bool allows_reading_ahead() const override { return false; }
   void put(std::string_view, std::string_view) override { refuse(); }
   void commit() override { refuse(); }
 

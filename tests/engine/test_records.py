@@ -356,7 +356,6 @@ def test_nothing_else_is_a_cursor():
         ("ReadNextBatch", ["cursor", "b"], ["out0"]),
         ("ResetCursor", ["cursor"], []),
         ("TimerEnd", ["cursor"], []),
-        ("UnPackRecords", ["cursor"], ["out0"]),
         ("CollectTensor", ["cursor", "b"], ["cursor"]),
     ):
         args = {"num_to_collect": 1} if type == "CollectTensor" else {}

@@ -20,6 +20,8 @@ SPECIAL = {
     ),
 }
 
+MORE_IN_PLACE = {"AsyncNetBarrier": "for any number of blobs, of which the first were asked about"}
+
 LOOSER = {
     "DataCouple": "nothing to couple is an error",
     "ReservoirSampling": "4 inputs and 2 outputs, or 7 and 4",
