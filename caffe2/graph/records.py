@@ -217,6 +217,8 @@ class Scalar(Field):
             )
         if known:
             array = np.asarray(blob, dtype=self.dtype.base)
+            if isinstance(blob, (list, tuple)) and not blob:
+                array = array.reshape(0, *self.dtype.shape)  # no rows, of the shape they have
             if array.ndim > 1:
                 self.dtype = np.dtype((self.dtype.base, array.shape[1:]))
             return array.reshape(1) if array.ndim == 0 else array

@@ -10,6 +10,7 @@
 #include "core/int8_tensor.h"
 #include "core/map.h"
 #include "core/messages.h"
+#include "core/record_tree.h"
 
 namespace caffe2 {
 
@@ -209,6 +210,7 @@ BlobValue from_blob_proto(const BlobProto& proto, Engine& engine) {
     CAFFE2_ENFORCE(count.size() == 1, "a saved counter holds ", count.size(), " values");
     return {Tensor(), std::make_shared<Counter>(count.data<int64_t>()[0])};
   }
+  if (type == TreeCursor::kKind) return {Tensor(), TreeCursor::load(proto)};
   if (proto.content_num_chunks.value_or(1) > 1) {
     fail(Code::kUnsupported, "the saved blob is part ", proto.content_chunk_id.value_or(0), " of ",
          *proto.content_num_chunks, ", and parts cannot be loaded by themselves");

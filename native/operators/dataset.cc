@@ -6,7 +6,7 @@
 #include <random>
 
 #include "core/registry.h"
-#include "operators/record_tree.h"
+#include "operators/records.h"
 
 namespace caffe2 {
 namespace {

@@ -5,7 +5,7 @@
 #include "core/registry.h"
 #include "core/serialize.h"
 #include "operators/elements.h"
-#include "operators/record_tree.h"
+#include "operators/records.h"
 
 namespace caffe2 {
 namespace {

@@ -4,6 +4,7 @@ recorded from the original Caffe2."""
 import numpy as np
 import pytest
 
+from caffe2.proto import caffe2_pb2
 from caffe2.python import core, workspace
 
 F4, I4, I8 = np.float32, np.int32, np.int64
@@ -363,3 +364,21 @@ def test_nothing_else_is_a_cursor():
             run(type, inputs, outputs, **args)
     with pytest.raises(RuntimeError, match="there are 1 inputs for 5 fields"):
         run("PackRecords", ["b"], ["packed"], fields=FIELDS)
+
+
+def test_cursors_are_saved_as_by_the_original():
+    op = core.CreateOperator("CreateTreeCursor", [], "new", fields=["a:lengths", "a:b", "c"])
+    workspace.RunOperatorOnce(op)
+    proto = caffe2_pb2.BlobProto.FromString(workspace.SerializeBlob("new"))
+    assert (proto.type, proto.content) == ("std::unique_ptr<TreeCursor>", b"a:lengths a:b c ")
+    assert not proto.HasField("tensor")
+    proto.tensor.dims.append(2)
+    proto.tensor.data_type = 10
+    proto.tensor.int64_data.extend([2, 3])
+    workspace.DeserializeBlob("loaded", proto.SerializeToString())
+    assert run("GetCursorOffset", ["loaded"], ["at"])[0].tolist() == [2, 3]
+    assert workspace.SerializeBlob("loaded") == proto.SerializeToString()
+    for bad in (-1, 2**63 - 1):
+        proto.tensor.int64_data[0] = bad
+        with pytest.raises(RuntimeError, match=f"stands at row {bad}"):
+            workspace.DeserializeBlob("loaded", proto.SerializeToString())

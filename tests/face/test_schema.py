@@ -65,6 +65,13 @@ def test_values_of_columns():
         schema.Scalar(np.float32, metadata=schema.Metadata(3))
 
 
+def test_no_rows_have_the_shape_of_rows():
+    """As in the original: a list without elements, but an array as it is."""
+    matrix = schema.Struct(("x", schema.Scalar((np.float32, 3))))
+    assert schema.from_blob_list(matrix, [[]]).x().shape == (0, 3)
+    assert schema.from_blob_list(matrix, [np.zeros(0, np.float32)]).x().shape == (0,)
+
+
 def test_records_are_fed_and_fetched(record):
     workspace.ResetWorkspace()
     net = core.Net("records")

@@ -1,15 +1,8 @@
-"""Harness cases of barriers, queues of rows, reservoirs, maps and text files."""
+"""Harness cases of coupled blobs, reservoirs, maps and text files."""
 
-from caffe2.testing import Case, anything, floats
+from caffe2.testing import Case, anything
 
-CASES = [
-    Case(
-        "DataCouple",
-        outputs=2,
-        blob=[anything("N", 2), floats(3)],
-        mismatch={"blob": None},
-    ),
-]
+CASES = [Case("DataCouple", blob=[anything("N", 2)], mismatch={"blob": None})]
 
 SPECIAL = {
     "ReservoirSampling": "tests/engine/test_reservoir.py",
@@ -19,8 +12,6 @@ SPECIAL = {
         ("CreateTextFileReader", "TextFileReaderRead"), "tests/engine/test_text_file.py"
     ),
 }
-
-MORE_IN_PLACE = {"AsyncNetBarrier": "for any number of blobs, of which the first were asked about"}
 
 LOOSER = {
     "DataCouple": "nothing to couple is an error",

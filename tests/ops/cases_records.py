@@ -134,6 +134,7 @@ SPECIAL = {
     name: "tests/engine/test_records.py"
     for name, declaration in ops.all().items()
     if declaration.module in ("caffe2.ops.dataset", "caffe2.ops.stats")
-    and name not in ("Append", "HasElements")
+    and name not in ("Append", "HasElements", "PackRecords", "UnPackRecords")
 }
+SPECIAL |= dict.fromkeys(("PackRecords", "UnPackRecords"), "tests/engine/test_packed_records.py")
 MORE_IN_PLACE = {"AtomicAppend": "for any number of blobs, of which the first were asked about"}

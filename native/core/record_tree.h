@@ -2,10 +2,11 @@
 // cursor that reads them.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "core/operator.h"
+#include "core/blob.h"
 
 namespace caffe2 {
 
@@ -19,6 +20,9 @@ class RecordTree {
   int domains() const { return static_cast<int>(length_field_.size()) + 1; }
   int domain(int field) const { return domain_[field]; }
   const std::string& name(int field) const { return names_[field]; }
+  const std::vector<std::string>& names() const { return names_; }
+  // A field of lengths, by its name.
+  static bool counts(const std::string& name);
 
   // How many rows each domain has behind `offsets` in the next `records` records, or in as many as
   // there are. Fields are given by their tensors, whose lengths are checked.
@@ -37,29 +41,15 @@ class RecordTree {
 // A place in records that several threads may read from.
 class TreeCursor : public Object {
  public:
+  static constexpr const char* kKind = "std::unique_ptr<TreeCursor>";  // in saved blobs, too
   explicit TreeCursor(const std::vector<std::string>& fields) : tree(fields) {}
-  const char* kind() const override { return "std::unique_ptr<caffe2::dataset_ops::TreeCursor>"; }
+  const char* kind() const override { return kKind; }
+  void serialize(BlobProto& proto) const override;
+  static std::shared_ptr<TreeCursor> load(const BlobProto& proto);
 
   const RecordTree tree;
-  ForkMutex mutex;
+  mutable ForkMutex mutex;
   std::vector<int64_t> offsets;  // of the next row of each domain; empty before the first read
 };
-
-// Operators on the fields of records.
-class RecordOperator : public Operator {
- public:
-  using Operator::Operator;
-
- protected:
-  // The inputs from `first` on, one per field.
-  std::vector<const Tensor*> fields(const RecordTree& tree, int first) const;
-  // Outputs 0, 1, ...: a tensor like the field with the rows of its domain.
-  std::vector<Tensor*> outputs_like(const RecordTree& tree, const std::vector<const Tensor*>& data,
-                                    const std::vector<int64_t>& rows);
-};
-
-// Copies `rows` rows of a tensor, from row `from` on, to row `to` of another one of its type.
-void copy_rows(const Tensor& source, int64_t from, int64_t rows, Tensor& target, int64_t to,
-               const kernels::Parallel& parallel);
 
 }  // namespace caffe2

@@ -1,10 +1,11 @@
-#include "operators/record_tree.h"
+#include "core/record_tree.h"
 
 #include <algorithm>
+#include <mutex>
 #include <numeric>
+#include <span>
 
-#include "operators/segments.h"
-#include "operators/view.h"
+#include "core/messages.h"
 
 namespace caffe2 {
 
@@ -27,6 +28,8 @@ bool begins_with(const std::vector<std::string>& path, const std::vector<std::st
 }
 
 }  // namespace
+
+bool RecordTree::counts(const std::string& name) { return parts_of(name).back() == kLengths; }
 
 RecordTree::RecordTree(const std::vector<std::string>& fields) : names_(fields) {
   std::vector<std::vector<std::string>> paths, counted;  // counted: by each field of lengths
@@ -83,43 +86,36 @@ std::vector<int64_t> RecordTree::sizes(const std::vector<const Tensor*>& data,
   return found;
 }
 
-std::vector<const Tensor*> RecordOperator::fields(const RecordTree& tree, int first) const {
-  CAFFE2_ENFORCE(inputs() - first == tree.fields(), "there are ", inputs() - first, " inputs for ",
-                 tree.fields(), " fields");
-  std::vector<const Tensor*> data;
-  for (int i = 0; i < tree.fields(); i++) {
-    const Tensor& x = input(first + i);
-    CAFFE2_ENFORCE(x.rank() > 0, describe_input(first + i), " is a scalar; rows are needed");
-    data.push_back(&x);
-  }
-  for (int i = 0; i < tree.fields(); i++) {
-    const std::vector<std::string> parts = parts_of(tree.name(i));
-    CAFFE2_ENFORCE(
-        parts.back() != kLengths || (data[i]->type() == DataType::kInt32 && data[i]->rank() == 1),
-        describe_input(first + i), " has type ", type_name(data[i]->type()), " and shape ",
-        data[i]->shape().text(), "; field '", tree.name(i), "' is int32 and has one dimension");
-  }
-  return data;
+// As the original writes it: the names, each with a space behind it, and the offsets, if any.
+void TreeCursor::serialize(BlobProto& proto) const {
+  std::string names;
+  for (const std::string& name : tree.names()) names += name + " ";
+  proto.type = kKind;
+  proto.content = wire::Bytes(std::move(names));
+  const std::lock_guard lock(mutex);
+  if (offsets.empty()) return;
+  TensorProto tensor;
+  tensor.dims = {static_cast<int64_t>(offsets.size())};
+  tensor.data_type = static_cast<int32_t>(DataType::kInt64);
+  tensor.int64_data = wire::Packed<int64_t>(std::span<const int64_t>(offsets));
+  proto.tensor = std::move(tensor);
 }
 
-std::vector<Tensor*> RecordOperator::outputs_like(const RecordTree& tree,
-                                                  const std::vector<const Tensor*>& data,
-                                                  const std::vector<int64_t>& rows) {
-  CAFFE2_ENFORCE(outputs() == tree.fields(), "there are ", outputs(), " outputs for ",
-                 tree.fields(), " fields");
-  std::vector<Tensor*> made;
-  for (int i = 0; i < tree.fields(); i++) {
-    made.push_back(&output(i, with_rows(data[i]->shape(), rows[tree.domain(i)]), data[i]->type()));
+std::shared_ptr<TreeCursor> TreeCursor::load(const BlobProto& proto) {
+  std::vector<std::string> names;
+  const std::string_view text = proto.content ? proto.content->view() : std::string_view();
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(' ', begin), text.size());
+    names.emplace_back(text.substr(begin, end - begin));
+    begin = end + 1;
   }
-  return made;
-}
-
-void copy_rows(const Tensor& source, int64_t from, int64_t rows, Tensor& target, int64_t to,
-               const kernels::Parallel& parallel) {
-  const int64_t width = source.shape().product(1, source.rank());
-  View view;
-  view.add(rows * width, 1, 1);
-  copy_view(view, source, from * width, target, to * width, parallel);
+  auto cursor = std::make_shared<TreeCursor>(names);
+  if (!proto.tensor) return cursor;
+  cursor->offsets = proto.tensor->int64_data.values();
+  for (const int64_t offset : cursor->offsets) {
+    CAFFE2_ENFORCE(offset >= 0 && offset <= INT64_MAX / 2, "a saved cursor stands at row ", offset);
+  }
+  return cursor;
 }
 
 }  // namespace caffe2
