@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/registry.h"
-#include "operators/record_tree.h"
+#include "operators/records.h"
 #include "operators/segments.h"
 
 namespace caffe2 {

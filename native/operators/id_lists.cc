@@ -7,7 +7,7 @@
 
 #include "core/registry.h"
 #include "operators/dispatch.h"
-#include "operators/record_tree.h"
+#include "operators/records.h"
 #include "operators/segments.h"
 
 namespace caffe2 {

@@ -375,6 +375,7 @@ def test_cursors_are_saved_as_by_the_original():
     proto.tensor.dims.append(2)
     proto.tensor.data_type = 10
     proto.tensor.int64_data.extend([2, 3])
+    proto.name = "loaded"
     workspace.DeserializeBlob("loaded", proto.SerializeToString())
     assert run("GetCursorOffset", ["loaded"], ["at"])[0].tolist() == [2, 3]
     assert workspace.SerializeBlob("loaded") == proto.SerializeToString()
