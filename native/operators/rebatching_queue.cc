@@ -5,7 +5,7 @@
 
 #include "core/registry.h"
 #include "operators/queue_operator.h"
-#include "operators/record_tree.h"
+#include "operators/records.h"
 
 namespace caffe2 {
 namespace {
