@@ -9,11 +9,12 @@ workspace.RunPlan(builder.step())
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from caffe2.graph.blob import BlobReference
+from caffe2.graph.control_ops import add_if_op, add_while_op
 from caffe2.graph.datatype import DataType
 from caffe2.graph.errors import UsageError
 from caffe2.graph.net import Net
@@ -26,11 +27,22 @@ class NetBuilder(Managed):
     """Nets and steps that run in order; a `with` block in which `ops` appends to it.
 
     A block may end early: `ops.stop_if(blob)` leaves it when the blob is true.
+
+    initial_scope     blobs from elsewhere that the nets of `IfNet` and `WhileNet` may use
+    _use_control_ops  at its end the block is one net; it takes nets, `IfNet` and `WhileNet`
     """
 
-    def __init__(self, name: str | None = None) -> None:
+    def __init__(
+        self,
+        name: str | None = None,
+        initial_scope: Iterable[Any] | None = None,
+        _use_control_ops: bool = False,
+    ) -> None:
         self.name = name or "builder"
         self._children: list[Any] = []
+        self._outside = NetBuilder.current(required=False)
+        self._initial_scope = {str(blob) for blob in initial_scope or ()}
+        self._use_control_ops = _use_control_ops
         self._stop_blob: BlobReference | None = None
         self._frozen = False
         self._repeats = False
@@ -42,6 +54,10 @@ class NetBuilder(Managed):
         """Appends a net, a step or a builder, and gives it.  UsageError behind the end."""
         if self._frozen:
             raise UsageError(f"the block '{self}' has ended: nothing can be added to it")
+        if self._use_control_ops and not (
+            isinstance(child, Net) or (isinstance(child, NetBuilder) and child._use_control_ops)
+        ):
+            raise UsageError(f"the block '{self}' takes nets, IfNet and WhileNet, not {child!r}")
         self._children.append(child)
         return child
 
@@ -54,6 +70,8 @@ class NetBuilder(Managed):
 
     def stop_blob(self) -> BlobReference:
         """The blob that ends the block when it is true."""
+        if self._use_control_ops:
+            raise UsageError(f"the block '{self}' becomes one net, which cannot end early")
         if self._stop_blob is None:
             net = Net(f"{self.name}_stop_init")
             self._stop_blob = net.ConstantFill([], shape=[], value=False, dtype=DataType.BOOL)
@@ -80,7 +98,39 @@ class NetBuilder(Managed):
     def __exit__(self, *exc_info: Any) -> None:
         super().__exit__(*exc_info)
         if exc_info[0] is None:
+            if self._use_control_ops:
+                self._children = self._as_nets()
             self.freeze()
+
+    def _around(self) -> set[str]:
+        """The blobs from outside of the block that nets in it may use."""
+        outside = set() if self._outside is None else self._outside._scope()
+        return self._initial_scope | outside
+
+    def _scope(self) -> set[str]:
+        """The blobs that nets behind the last one may use."""
+        nets = [child for child in self._children if isinstance(child, Net)]
+        return self._around().union(*(net.UsedBlobNames() for net in nets))
+
+    def _as_nets(self) -> list[Net]:
+        """What the block is at its end, if that is a net: one, or none."""
+        merged = self._merged()
+        return [] if merged is None else [merged]
+
+    def _merged(self) -> Net | None:
+        """One net of all, whose outputs are what it writes of the blobs around it."""
+        nets = [
+            net
+            for child in self._children
+            for net in (child.get() if isinstance(child, NetBuilder) else [child])
+        ]
+        if not nets:
+            return None
+        for net in nets[1:]:
+            nets[0].AppendNet(net)
+        outputs, around = nets[0].Proto().external_output, self._around()
+        outputs[:] = [name for name in outputs if name in around]
+        return nets[0]  # type: ignore[no-any-return]
 
     def step(self) -> ExecutionStep:
         """What runs all of it."""
@@ -192,6 +242,72 @@ class Branch(NetBuilder):
         return self._parent.add(Branch(condition, self._undecided, name))  # type: ignore[no-any-return]
 
 
+class IfNet(NetBuilder):
+    """A block that becomes the operator If in a net, and so has gradients; `Else` may follow."""
+
+    def __init__(self, condition: Any, name: str | None = None) -> None:
+        super().__init__(name or "if_net", _use_control_ops=True)
+        self._condition = condition
+        self._then: Net | None = None
+
+    def _as_nets(self) -> list[Net]:
+        self._then = self._merged() or Net("empty_then_net")
+        return self.branches(None)
+
+    def branches(self, otherwise: Net | None) -> list[Net]:
+        """The net of an If with this block, and another one for when the condition is false."""
+        assert self._then is not None
+        scope, net = self._around(), Net(self.name)
+        written = {name for op in self._then.Proto().op for name in op.output}
+        if otherwise is not None:
+            written.update(name for op in otherwise.Proto().op for name in op.output)
+        for name in sorted(written & scope):
+            net.AddExternalInput(name)
+        add_if_op(net, self._condition, scope, self._then, otherwise)
+        return [net]
+
+
+class ElseNet(NetBuilder):
+    """The block for when the condition of the IfNet just before it is false."""
+
+    def __init__(self, first: IfNet, name: str | None = None) -> None:
+        super().__init__(name or "else_net", _use_control_ops=True)
+        self._first = first
+
+    def _as_nets(self) -> list[Net]:
+        otherwise = self._merged()
+        if otherwise is not None:
+            self._first._children = self._first.branches(otherwise)
+        return []
+
+
+class WhileNet(NetBuilder):
+    """A block that becomes the operator While in a net; a block `ops.Condition()` is first."""
+
+    def __init__(self, name: str | None = None) -> None:
+        super().__init__(name or "while_net", _use_control_ops=True)
+        self.condition: ConditionNet | None = None
+
+    def _as_nets(self) -> list[Net]:
+        found = None if self.condition is None else self.condition.get()
+        if not found or not found[0].Proto().op:
+            raise UsageError(f"the block '{self}' needs a block ops.Condition() with operators")
+        outputs = found[0].Proto().op[-1].output
+        if len(outputs) != 1:
+            raise UsageError(
+                f"the last operator of a Condition gives one bool, not {list(outputs)}"
+            )
+        net, body = Net(self.name), self._merged() or Net("empty_loop_body_net")
+        go_on = BlobReference(outputs[0])
+        net.ConstantFill([], go_on, shape=[], value=False, dtype=DataType.BOOL)
+        add_while_op(net, go_on, self._around() | {str(go_on)}, body, found[0])
+        return [net]
+
+
+class ConditionNet(NetBuilder):
+    """What is computed before each turn of a WhileNet; the last operator gives the bool."""
+
+
 class Operations:
     """What appends to the current NetBuilder: operators by their names, and blocks."""
 
@@ -221,9 +337,28 @@ class Operations:
         """A block that runs if a blob of one bool is true; see Branch."""
         return _builder().add(Branch(cond, None, name or "if"))  # type: ignore[no-any-return]
 
-    def Else(self, name: str | None = None) -> Branch:
-        """A block that runs if the If just before it did not.  UsageError without one."""
+    def IfNet(self, cond: Any, name: str | None = None) -> IfNet:
+        """A block that becomes the operator If; see IfNet."""
+        return _builder().add(IfNet(cond, name))  # type: ignore[no-any-return]
+
+    def WhileNet(self, name: str | None = None) -> WhileNet:
+        """A block that becomes the operator While; see WhileNet."""
+        return _builder().add(WhileNet(name))  # type: ignore[no-any-return]
+
+    def Condition(self, name: str | None = None) -> ConditionNet:
+        """The first block in a WhileNet: what is computed before each turn; its last operator
+        gives one bool.  UsageError elsewhere."""
+        loop = _builder()
+        if not isinstance(loop, WhileNet) or loop.condition is not None or loop.get():
+            raise UsageError("Condition is the first block in a WhileNet, and the only one")
+        loop.condition = ConditionNet(name or "condition", _use_control_ops=True)
+        return loop.condition
+
+    def Else(self, name: str | None = None) -> Branch | ElseNet:
+        """A block that runs if the If or IfNet just before it did not.  UsageError without one."""
         children = _builder().get()
+        if children and isinstance(children[-1], IfNet):
+            return ElseNet(children[-1], name)
         if not children or not isinstance(children[-1], Branch):
             raise UsageError("Else must come right behind the block of an If")
         return children[-1].Else(name)

@@ -362,9 +362,14 @@ def _add_parts(step: ExecutionStep, parts: Any) -> None:
 
 
 def to_execution_step(step_or_nets: Any, default_name: str | None = None) -> ExecutionStep:
-    """The step itself, or a new one that runs nets or steps (see `execution_step`)."""
+    """The step itself, that of a NetBuilder, or a new one that runs nets or steps (see
+    `execution_step`)."""
+    from caffe2.plans.net_builder import NetBuilder  # builders are made of steps themselves
+
     if isinstance(step_or_nets, ExecutionStep):
         return step_or_nets
+    if isinstance(step_or_nets, NetBuilder):
+        return step_or_nets.step()
     return execution_step(default_name, step_or_nets)
 
 
