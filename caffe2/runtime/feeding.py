@@ -33,11 +33,18 @@ def feed(workspace: _native.Workspace, blob: str, value: Any) -> None:
         if array.dtype.hasobject:
             workspace.feed_strings(blob, array)
         else:
-            workspace.feed(blob, array)
+            try:
+                workspace.feed(blob, array)
+            except _native.EngineError as error:
+                kind = f"{type(value).__name__} of element type {array.dtype}"
+                raise _native.EngineError(f"blob '{blob}' was fed {kind}: {error}") from error
 
 
 def _as_array(value: Any, blob: str) -> npt.NDArray[Any]:
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise ValueError(f"blob '{blob}' was fed {type(value).__name__}: {error}") from error
     if not isinstance(value, (np.ndarray, np.generic)) and array.dtype == np.float64:
         array = array.astype(np.float32)
     if array.dtype.kind in "SU" or (array.dtype.hasobject and array.size):

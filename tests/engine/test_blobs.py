@@ -213,3 +213,9 @@ def test_workspaces_are_apart():
     assert workspace.CurrentWorkspace() == "other"
     workspace.ResetWorkspace()
     workspace.SwitchWorkspace("default")
+
+
+@pytest.mark.parametrize("value", [np.zeros(2, np.uint64), [[1, 2], [3]]])
+def test_what_cannot_be_fed_is_named_with_its_blob(value):
+    with pytest.raises((RuntimeError, ValueError), match=f"'wide' was fed {type(value).__name__}"):
+        workspace.FeedBlob("wide", value)
