@@ -15,6 +15,7 @@ from caffe2.graph.net import Net
 from caffe2.graph.records import Field, from_column_list
 from caffe2.graph.scope import NameScope
 from caffe2.plans.step import ExecutionStep, execution_step
+from caffe2.runtime import workspace
 
 
 class _DatasetReader(Reader):
@@ -233,9 +234,11 @@ class Dataset:
 
 
 def Const(net: Any, value: Any, dtype: Any = None, name: str | None = None) -> BlobReference:
-    """Appends a constant; see `Net.Const`."""
-    blob = None if name is None else ScopedBlobReference(net.NextName(name))
-    return net.Const(value, blob_out=blob, dtype=dtype)  # type: ignore[no-any-return]
+    """A value that is fed now and read by the net, which may also change it: no operator of the net
+    writes it anew at each run.  The blob is one of the net's external inputs."""
+    blob = net.AddExternalInput(net.NextName(prefix=name))
+    workspace.FeedBlob(blob, np.asarray(value, dtype=dtype))
+    return blob  # type: ignore[no-any-return]
 
 
 def execution_step_with_progress(

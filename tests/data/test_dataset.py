@@ -302,3 +302,20 @@ def test_what_processors_give():
     assert processor_name(lambda record: record) == "function"
     with NetBuilder("block"):
         assert Const(ops, 1, name="one")
+
+
+def test_a_constant_is_fed_once():
+    """A net may count on it from run to run, as in the original."""
+    net = core.Net("counts")
+    total, step = Const(net, 0, dtype=np.int32, name="total"), Const(net, 5, dtype=np.int32)
+    net.Add([total, step], [total])
+    assert [op.type for op in net.Proto().op] == ["Add"]
+    workspace.CreateNet(net)
+    for expected in (5, 10, 15):
+        workspace.RunNet(net)
+        assert workspace.FetchBlob(total) == expected
+
+
+def test_no_rows_have_the_shape_of_rows():
+    record = schema.from_blob_list(schema.Struct(("x", schema.Scalar((np.float32, 3)))), [[]])
+    assert record.x().shape == (0, 3)
