@@ -26,7 +26,7 @@ class FbGemmPackOperator : public Operator {
     view.add(rows, columns, transposed ? 1 : columns);
     view.add(columns, 1, transposed ? rows : 1);
     if (transposed) shape = {columns, rows};
-    float* out = output(0, shape, DataType::kFloat).mutable_data<float>();
+    float* out = output(0, shape, DataType::kFloat).template mutable_data<float>();
     copy_view(DataType::kFloat, view, rounded, out, parallel());
   }
 };
