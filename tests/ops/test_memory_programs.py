@@ -78,6 +78,8 @@ BATCHES = make("CreateRebatchingQueue", [], ["batches"], num_blobs=1, capacity=4
 TIMER = make("TimerBegin", [], ["timer"], counter_name="memory")
 STATS = make("StatRegistryCreate", [], ["stats"])
 PUT = make("AveragePut", ["scalar"], [], stat_name="memory")
+MAP = make("CreateMap", [], ["map"], key_dtype=10, value_dtype=10)
+TABLE = make("CreateTextFileReader", [], ["table"], filename="table", field_types=[4, 1])
 EXPORT = make("StatRegistryExport", [], ["keys", "values", "times"])
 
 STEP = {
@@ -212,6 +214,16 @@ PROGRAMS = [
     Program([make("WeightedMultiSampling", ["sums"], ["y"], num_samples=3)], ("y",)),
     Program([make("Int8RoIAlign", ["in0", "rois"], ["y"], pooled_h=2, pooled_w=2, order="NHWC",
                   **TENTH)], ("y",), (PICTURE,)),
+    Program([MAP]),
+    Program([make("KeyValueToMap", ["ids", "ids"], ["map"])]),
+    Program([make("KeyValueToMap", ["ids", "ids"], ["map"]),
+             make("MapToKeyValue", ["map"], ["y", "z"])], ("y", "z")),
+    Program([MUTEX, make("ReservoirSampling", ["x", "n", "weights", "mutex"], ["x", "n"],
+                         num_to_collect=2)]),
+    Program([TABLE]),
+    Program([TABLE, make("TextFileReaderRead", ["table"], ["y", "z"], batch_size=2)], ("y", "z")),
+    Program([QUEUE, make("CreateBlobsQueueDB", ["queue"], ["reader"], key_blob_index=-1,
+                         value_blob_index=0)]),
 ]  # fmt: skip
 
 
@@ -230,6 +242,7 @@ def test_every_allocation_may_fail(program, tmp_path, monkeypatch):
     item.protos.add(data_type=1, dims=[2], float_data=[1, 2])
     record = item.SerializeToString()
     (tmp_path / "data").write_bytes(struct.pack("<ii", 1, len(record)) + b"k" + record)
+    (tmp_path / "table").write_bytes(b"a\t1\nb\t2\n")
     engine = _native.Engine(threads=2, print=lambda text: None)
     failures = 0
     while True:
