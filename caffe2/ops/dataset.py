@@ -22,7 +22,7 @@ _CURSOR = NativeOnly("a cursor is no tensor")
 _PACKED = NativeOnly("records are packed as messages, which the engine writes and reads")
 _RECORDS = NativeOnly("what it reads hangs on values of many fields")
 _FIELDS = {"fields": Strs()}
-_BATCH = {"batch_size": Int(1, min=1, max=INT64_MAX), "enforce_batch_size": Bool(False)}
+_BATCH = {"batch_size": Int(1, min=1), "enforce_batch_size": Bool(False)}
 _INT64 = np.dtype(np.int64)
 
 

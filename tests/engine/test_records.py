@@ -383,3 +383,14 @@ def test_cursors_are_saved_as_by_the_original():
         proto.tensor.int64_data[0] = bad
         with pytest.raises(RuntimeError, match=f"stands at row {bad}"):
             workspace.DeserializeBlob("loaded", proto.SerializeToString())
+
+
+@pytest.mark.parametrize("type", ["ReadNextBatch", "ReadRandomBatch"])
+def test_batches_that_no_cursor_could_count(type):
+    """Places of a cursor are sums of batch sizes, which must not wrap around."""
+    create()
+    inputs = ["cursor", "idx", "table"] if type == "ReadRandomBatch" else ["cursor"]
+    workspace.FeedBlob("idx", I8([0]))
+    workspace.FeedBlob("table", I8([[0, 0, 0], [1, 2, 3]]))
+    with pytest.raises(RuntimeError, match="batch_size"):
+        run(type, [*inputs, *BLOBS], OUT, batch_size=2**31)
