@@ -11,10 +11,14 @@ from caffe2.graph.errors import UsageError
 from caffe2.graph.net import Net
 from caffe2.graph.records import Field
 from caffe2.plans.step import ExecutionStep, execution_step
+from caffe2.runtime import workspace
 
 
 class RecordQueue:
-    """A queue of `capacity` records of a schema; `num_threads` threads fill it."""
+    """A queue of `capacity` records of a schema; `num_threads` threads fill it.
+
+    It is made at once, in the current workspace: whoever reads may begin before those that fill it.
+    """
 
     def __init__(
         self,
@@ -29,6 +33,9 @@ class RecordQueue:
         self.schema, self.name = fields.clone_schema(), name or "queue"
         self.num_threads = num_threads
         self._queue = Queue(capacity, self.schema, name=self.name)
+        init = Net(f"{self.name}_init")
+        self._queue.setup(init)
+        workspace.RunNetOnce(init)
 
     def build(
         self, reader: Reader, process: Callable[[Net, Any], Any] | None = None
@@ -38,8 +45,6 @@ class RecordQueue:
         reader   a reader whose cursor is made
         process  appends to a net what is done with a record before, and gives the new one
         """
-        init = Net(f"{self.name}_init")
-        self._queue.setup(init)
         steps, record = [], None
         for number in range(self.num_threads):
             net = Net(f"{self.name}_read_{number}")
@@ -53,10 +58,7 @@ class RecordQueue:
                     f"{self.name}_fill_{number}", [net, enqueue, *nets], should_stop_blob=stop
                 )
             )
-        fill = execution_step(f"{self.name}_fill", steps, concurrent_substeps=True)
-        step = execution_step(
-            f"{self.name}_step", [execution_step(f"{self.name}_init", init), fill]
-        )
+        step = execution_step(f"{self.name}_fill", steps, concurrent_substeps=True)
         end = Net(f"{self.name}_exit")
         end.CloseBlobsQueue([self._queue.queue()], 0)
         return self._queue.reader(), step, execution_step(f"{self.name}_exit", end), record
