@@ -81,6 +81,12 @@ class Model:
             written.update(op.output)
 
 
+def assert_close(found, wanted):
+    # Of the range: sums of large values that cancel keep the rounding of these.
+    scale = max(1.0, float(np.abs(wanted).max(initial=0)))
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5 * scale)
+
+
 @pytest.mark.parametrize("kind", ["simple", "dag"])
 @settings(max_examples=60, deadline=None)
 @given(
@@ -141,4 +147,4 @@ def test_a_net_is_its_operators_in_order_whatever_happens_between_runs(kind, bod
                 workspace.FetchBlob(details[0]), model.blobs[details[0]], rtol=1e-5, atol=1e-6
             )
     for name, value in model.blobs.items():
-        np.testing.assert_allclose(workspace.FetchBlob(name), value, rtol=1e-5, atol=1e-6)
+        assert_close(workspace.FetchBlob(name), value)
