@@ -1,18 +1,10 @@
 """Models of layers that are fed and run, for tests of layers."""
 
 import numpy as np
-import pytest
 
 from caffe2.python import core, schema, workspace
-from caffe2.python.layer_model_helper import LayerModelHelper
 
 F = np.float32
-
-
-@pytest.fixture
-def model():
-    workspace.ResetWorkspace()
-    return LayerModelHelper("m", schema.Struct(), schema.Struct())
 
 
 def feed(model, record, *arrays):
