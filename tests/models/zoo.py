@@ -32,14 +32,27 @@ TOLERANCE = 1e-4  # of the range of the recorded values, for floats
 RUNS = 3  # timed, after one that is not
 EQUAL = 1e-6  # scores that are no further apart are equal but for rounding
 
-# Where the original's own answer moves further than TOLERANCE, as a share of the range, when half
-# of the pixels of its input move by one last bit.
+# What the original's own answer makes of rounding, seen in 39 runs of it with half of the pixels of
+# the input moved by one last bit.
+#
+# Single values that move further than TOLERANCE: how far they moved, as a share of the range.
 UNSTABLE = {
-    # A sigmoid of logits up to 630000, whose last bit is 0.06; 0.0025 to 0.0136 in five tries.
-    ("mask_rcnn_2go_fp32", "mask_fcn_probs"): 0.0136,
+    # A sigmoid of a sum of terms up to 630000, whose last bit is 0.06; all others hold still.
+    ("mask_rcnn_2go_fp32", "mask_fcn_probs"): {(5, 4, 7, 10): 0.0136},
+}
+# Rows that are others in the original's second answer.
+SECOND = {
+    # Two regions have the same features, and their scores are equal or apart by a last bit, which
+    # leads the sort of the 11 scores of 1 one way or the other: 20 runs gave this answer, also
+    # the one with the very input on another processor, and 19 the recorded one.
+    ("detectron_faster_rcnn_R50_C4", "bbox_nms"): {
+        9: (0.25016, 0, 0, 159),
+        11: (0.81436, 0, 6.1989, 7.45642),
+    },
 }
 
 Values = dict[str, np.ndarray]
+Rows = dict[int, tuple[float, ...]]
 
 
 @dataclass
@@ -49,7 +62,7 @@ class Answer:
     found, expected  arrays by a name for people
     quanta           for INT8 nets the size of one step of an output; one is allowed
     random           for outputs that are drawn: mean and standard deviation
-    shares           for outputs with another tolerance than TOLERANCE, a share of the range, too
+    unstable         for outputs with single values that may be off by more than TOLERANCE: how much
     """
 
     found: Values
@@ -58,7 +71,7 @@ class Answer:
     ms: float
     quanta: dict[str, float] = field(default_factory=dict)
     random: dict[str, tuple[float, float]] = field(default_factory=dict)
-    shares: dict[str, float] = field(default_factory=dict)
+    unstable: dict[str, dict[tuple[int, ...], float]] = field(default_factory=dict)
 
 
 class MissingError(Exception):
@@ -96,8 +109,10 @@ def _error(name: str, answer: Answer) -> float:
     if not kept.size:
         return 0.0
     spread = max(np.ptp(kept), np.abs(kept).max(), 1e-30)
-    allowed = answer.quanta.get(name, answer.shares.get(name, TOLERANCE) * spread) * 1.001
-    return float(np.abs(found[finite] - kept).max() / allowed)
+    allowed = np.full(expected.shape, answer.quanta.get(name, TOLERANCE * spread))
+    for place, share in answer.unstable.get(name, {}).items():
+        allowed[place] = share * spread
+    return float((np.abs(found[finite] - kept) / (allowed[finite] * 1.001)).max())
 
 
 # ------------------------------------------------------------------- the folder
@@ -177,10 +192,8 @@ def run_pair(place: Path, recorded: Values) -> Answer:
     workspace.CreateNet(predict, input_blobs=list(predict.external_input))
     workspace.RunNet(predict.name)
     found = {name: np.asarray(workspace.FetchBlob(name)) for name in expected}
-    settle_ties(predict, found, expected)
-    answer = Answer(found, dict(expected), _count(predict), 0.0, *_kinds(predict, expected))
-    unstable = {name: share for (net, name), share in UNSTABLE.items() if net == place.name}
-    answer.shares = unstable | {f"{name} (Predictor)": unstable[name] for name in unstable}
+    answer = Answer({}, {}, _count(predict), 0.0)
+    _add(answer, place.name, predict, found, expected)
     served = caffe2_pb2.NetDef()
     served.CopyFrom(predict)
     served.external_output[:] = list(expected)
@@ -189,15 +202,27 @@ def run_pair(place: Path, recorded: Values) -> Answer:
         return answer  # a slip of its author: it reads what it does not declare
     predictor = workspace.Predictor(init or caffe2_pb2.NetDef(), served)
     found = dict(zip(expected, map(np.asarray, predictor.run(inputs)), strict=True))
-    settle_ties(predict, found, expected)
-    for name, value in found.items():
-        answer.found[f"{name} (Predictor)"] = value
-        answer.expected[f"{name} (Predictor)"] = expected[name]
-        for kinds in (answer.quanta, answer.random):
-            if name in kinds:
-                kinds[f"{name} (Predictor)"] = kinds[name]
+    _add(answer, place.name, predict, found, expected, " (Predictor)")
     answer.ms = _timed(lambda: predictor.run(inputs))
     return answer
+
+
+def _add(
+    answer: Answer,
+    model: str,
+    net: caffe2_pb2.NetDef,
+    found: Values,
+    expected: Values,
+    label: str = "",
+) -> None:
+    """Puts the outputs that one route gave into the answer."""
+    second = {name: rows for (key, name), rows in SECOND.items() if key == model}
+    expected = settled(net, found, expected, second)
+    quanta, random = _kinds(net, expected)
+    unstable = {name: values for (key, name), values in UNSTABLE.items() if key == model}
+    parts = (answer.found, found), (answer.expected, expected), (answer.quanta, quanta)
+    for mine, part in (*parts, (answer.random, random), (answer.unstable, unstable)):
+        mine.update({f"{name}{label}": value for name, value in part.items()})
 
 
 def _kinds(net: caffe2_pb2.NetDef, wanted: Values) -> tuple[dict, dict]:
@@ -221,38 +246,39 @@ def _kinds(net: caffe2_pb2.NetDef, wanted: Values) -> tuple[dict, dict]:
     return quanta, random
 
 
-def settle_ties(net: caffe2_pb2.NetDef, found: Values, expected: Values) -> None:
-    """Puts detections of one class and score in the recorded order.
-
-    Among equal scores, the one that suppresses the boxes that it covers is a matter of the last
-    bits: the original changes its mind when a pixel moves by one.  So a box is as good as the
-    recorded one of its score that it covers by more than the threshold.
-    """
+def settled(
+    net: caffe2_pb2.NetDef, found: Values, expected: Values, second: dict[str, Rows]
+) -> Values:
+    """The expected values, with detections of one class and score in the order of those found, and
+    with the rows of the second answer where those found are nearer to it."""
+    expected = dict(expected)
     for op in net.op:
         names = list(op.output[:3])
         if op.type != "BoxWithNMSLimit" or not expected.keys() >= set(names):
             continue
         if any(found[name].shape != expected[name].shape for name in names):
             continue
-        threshold = next((arg.f for arg in op.arg if arg.name == "nms"), 0.3)
         scores, boxes, classes = (expected[name] for name in names)
+        other = boxes.copy()
+        for row, box in second.get(names[1], {}).items():
+            other[row] = box
         ends = (np.abs(np.diff(scores)) > EQUAL) | (np.diff(classes) != 0)
-        for rows in np.split(np.arange(len(scores)), np.flatnonzero(ends) + 1):
-            own = found[names[1]][rows]
-            far = np.abs(own[:, None] - boxes[rows]).max(axis=2)
-            for _ in rows:
-                place, row = np.unravel_index(far.argmin(), far.shape)
-                covers = _overlap(own[place], boxes[rows[row]]) > threshold
-                near = far[place, row] <= TOLERANCE * np.ptp(boxes)
-                found[names[1]][rows[row]] = boxes[rows[row]] if covers and not near else own[place]
-                far[place], far[:, row] = np.inf, np.inf
+        groups = np.split(np.arange(len(scores)), np.flatnonzero(ends) + 1)
+        answers = [_in_order(groups, found[names[1]], one) for one in (boxes, other)]
+        expected[names[1]] = min(answers, key=lambda one: np.abs(one - found[names[1]]).max())
+    return expected
 
 
-def _overlap(a: np.ndarray, b: np.ndarray) -> float:
-    """Intersection over union of boxes that hold the pixels of their edges."""
-    sides = np.maximum(np.minimum(a[2:], b[2:]) - np.maximum(a[:2], b[:2]) + 1, 0)
-    whole = np.prod(a[2:] - a[:2] + 1) + np.prod(b[2:] - b[:2] + 1) - np.prod(sides)
-    return float(np.prod(sides) / whole) if whole > 0 else 0.0
+def _in_order(groups: list[np.ndarray], found: np.ndarray, boxes: np.ndarray) -> np.ndarray:
+    """The boxes, those of a group in the order of the ones found that are nearest."""
+    ordered = boxes.copy()
+    for rows in groups:
+        far = np.abs(found[rows][:, None] - boxes[rows]).max(axis=2)
+        for _ in rows:
+            place, row = np.unravel_index(far.argmin(), far.shape)
+            ordered[rows[place]] = boxes[rows[row]]
+            far[place], far[:, row] = np.inf, np.inf
+    return ordered
 
 
 def run_lstm(place: Path, recorded: Values) -> Answer:
