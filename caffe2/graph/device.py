@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable
 
 from caffe2.graph.errors import UsageError
@@ -18,7 +19,22 @@ def DeviceOption(
     numa_node_id: int | None = None,
     extra_info: Iterable[str] | None = None,
 ) -> caffe2_pb2.DeviceOption:
-    """A device: its type (`caffe2_pb2.CPU`, `CUDA`, ...) and number; NUMA nodes are for CPUs."""
+    """A device: its type (`caffe2_pb2.CPU`, `CUDA`, ...) and number; NUMA nodes are for CPUs.
+
+    TypeError for a type that is no number.
+    """
+    try:
+        device_type = operator.index(device_type)
+    except TypeError:
+        known = ", ".join(
+            f"{name.removeprefix('PROTO_')} = {number}"
+            for name, number in caffe2_pb2.DeviceTypeProto.items()
+            if number != caffe2_pb2.PROTO_COMPILE_TIME_MAX_DEVICE_TYPES
+        )
+        raise TypeError(
+            f"device_type is {device_type!r:.200}; the number of a device type is needed, as in "
+            f"DeviceOption(caffe2_pb2.CUDA, 0): {known}"
+        ) from None
     if numa_node_id is not None and device_type != caffe2_pb2.PROTO_CPU:
         raise UsageError(f"numa_node_id={numa_node_id} is for CPU devices, not type {device_type}")
     option = caffe2_pb2.DeviceOption(device_type=device_type, device_id=device_id)

@@ -18,6 +18,7 @@ from caffe2.runtime.names import (
     StringifyBlobName,
     StringifyNetName,
     StringifyProto,
+    site_of,
     sites_of,
 )
 
@@ -201,7 +202,7 @@ class Workspace:
             runnable = Plan(runnable)
         message = runnable.Proto() if hasattr(runnable, "Proto") else runnable
         if isinstance(message, caffe2_pb2.OperatorDef):
-            self._workspace.run_operator(message.SerializeToString(), message.debug_info)
+            self._workspace.run_operator(message.SerializeToString(), site_of(message))
         elif isinstance(message, caffe2_pb2.PlanDef):
             sites = runnable.network_sites if isinstance(runnable, Plan) else []
             self._workspace.run_plan(message.SerializeToString(), sites)

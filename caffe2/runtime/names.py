@@ -6,6 +6,7 @@ from typing import Any
 
 from google.protobuf.message import Message
 
+from caffe2.graph.operator import user_site
 from caffe2.proto import caffe2_pb2
 
 
@@ -65,3 +66,8 @@ def sites_of(net: Any) -> list[str]:
     if isinstance(net, caffe2_pb2.NetDef):
         return [op.debug_info for op in net.op]
     return [str(site) for site in getattr(net, "op_sites", ())]
+
+
+def site_of(op: Any) -> str:
+    """What an OperatorDef was saved with, or else the line of the program that runs it."""
+    return getattr(op, "debug_info", "") or user_site().line

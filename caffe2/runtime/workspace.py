@@ -25,6 +25,7 @@ from caffe2.runtime.names import (
     StringifyBlobName,
     StringifyNetName,
     StringifyProto,
+    site_of,
     sites_of,
 )
 from caffe2.runtime.observers import connect_observers
@@ -237,14 +238,17 @@ blobs = _BlobDict()
 
 
 def RunOperatorOnce(operator: Any) -> bool:
-    """Runs one operator: an OperatorDef, its bytes, or (type, inputs, outputs[, arguments])."""
+    """Runs one operator: an OperatorDef, its bytes, or (type, inputs, outputs[, arguments]).
+
+    An error names the line of your program that ran it, or the one that is kept in the message.
+    """
     if isinstance(operator, tuple):
         from caffe2.graph.operator import CreateOperator
 
         kind, inputs, outputs, *rest = operator
         operator = CreateOperator(kind, inputs, outputs, **(rest[0] if rest else {}))
     note_devices(operator)
-    current().run_operator(StringifyProto(operator), getattr(operator, "debug_info", ""))
+    current().run_operator(StringifyProto(operator), site_of(operator))
     return True
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from caffe2.graph.errors import GradientError
+from caffe2.proto import caffe2_pb2
 from caffe2.python import core, workspace
 
 
@@ -82,6 +83,23 @@ def test_an_argument_out_of_range():
         f"Operator 0 (Conv) of net '{net}': argument 'stride' = 0 is below the least allowed "
         f"value 1\n  created at {line}"
     )
+
+
+def test_an_operator_alone():
+    feed(x=zeros(2, 5), w=zeros(3, 4), b=zeros(3))
+    op = core.CreateOperator("FC", ["x", "w", "b"], ["y"])
+    error = error_of(workspace.RunOperatorOnce, op)
+    assert error.startswith("Operator (FC): input 0 (X) 'x' has shape (2, 5)")
+    assert f"\n  created at {__file__}:" in error
+    op.debug_info = "elsewhere.py:3"
+    for run in (workspace.RunOperatorOnce, workspace.C.Workspace.current.run):
+        assert error_of(run, op).endswith("\n  created at elsewhere.py:3")
+
+
+def test_a_device_that_is_no_number():
+    with pytest.raises(TypeError, match=r"device_type is 'gpu'; .*CPU = 0, CUDA = 1, "):
+        core.DeviceOption("gpu")
+    assert core.DeviceOption(np.int64(1), 2).device_type == caffe2_pb2.CUDA
 
 
 def test_a_label_out_of_range():
