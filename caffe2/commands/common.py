@@ -33,9 +33,13 @@ class Model(NamedTuple):
 
     @property
     def stand_in(self) -> list[str]:
-        """The first input, where all are filled: its value only stands for one that is given."""
+        """The first input, where all are filled: its value only stands for one that is given,
+        unless that is several values."""
         declared = list(self.predict.external_input)
-        return declared[:1] if set(declared) <= set(self.filled) else []
+        if not set(declared) <= set(self.filled):
+            return []
+        given = {op.output[0] for op in self.init.op if op.output and _has_values(op)}
+        return [name for name in declared[:1] if name not in given]
 
     @property
     def inputs(self) -> list[str]:
@@ -97,6 +101,12 @@ def load_model(paths: Sequence[str]) -> Model:
 
 def _fills(net: caffe2_pb2.NetDef) -> bool:
     return not any(op.input for op in net.op)
+
+
+def _has_values(op: caffe2_pb2.OperatorDef) -> bool:
+    """Whether it is given more than one value."""
+    values = [arg for arg in op.arg if arg.name == "values"]
+    return any(len(arg.floats) + len(arg.ints) + len(arg.strings) > 1 for arg in values)
 
 
 # ------------------------------------------------------------------- values

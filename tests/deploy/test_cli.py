@@ -281,6 +281,12 @@ def test_a_value_that_stands_for_the_input_is_not_taken_for_it(capsys, model):
         np.testing.assert_allclose(archive["y"], answer(), rtol=1e-5)
     code, _, error = run(capsys, "run", *model)
     assert code == 2 and "the net needs x" in error
+    values = np.load("x.npy")
+    filled.arg[0].ints[:], filled.arg[1].floats[:] = values.shape, values.ravel()
+    save_net(init, "one")
+    assert run(capsys, "run", *model, "--output", "y.npz")[0] == 0  # these are values
+    with np.load("y.npz") as archive:
+        np.testing.assert_allclose(archive["y"], answer(), rtol=1e-5)
 
 
 def test_inputs_that_are_not_declared(capsys, model):
