@@ -14,13 +14,13 @@ from caffe2.proto import caffe2_pb2
 _TEXT_SUFFIXES = (".pbtxt", ".prototxt")
 
 
-def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
+def write_atomically(path: str | os.PathLike[str], *content: bytes) -> None:
     """Writes a file in one step: a reader sees the old content or all of the new one."""
     target = Path(path)
     draft = target.with_name(f".{target.name}.{os.getpid()}.{secrets.token_hex(4)}")
     try:
         with open(draft, "xb") as file:
-            file.write(content)
+            file.writelines(content)
             file.flush()
             os.fsync(file.fileno())
         os.replace(draft, target)

@@ -7,10 +7,12 @@ reader that maps the file has the tensors without reading or copying them.
 
 from __future__ import annotations
 
+import itertools
 import os
 
 import numpy as np
 
+from caffe2.graph import wire
 from caffe2.graph.errors import UsageError
 from caffe2.graph.files import is_text, save_message, write_atomically
 from caffe2.graph.reading import AnyMessage
@@ -43,47 +45,60 @@ def save_model(
     size = sum(map(len, pieces))
     if size > LARGEST:
         raise UsageError(f"a model of {size} bytes: protobuf messages have at most {LARGEST}")
-    write_atomically(path, b"".join(pieces))
+    write_atomically(path, *pieces)
 
 
 def _first_net(net: caffe2_pb2.NetDef, start: int) -> list[bytes]:
     """A net as field `net` of a ModelDef, from byte `start` of the file on."""
-    # How many bytes its length takes decides where its operators begin; it has no more than this.
-    most = net.ByteSize() + (2 * ALIGNMENT + 16) * len(net.op)
-    for length_bytes in range(len(_varint(most)), 0, -1):
+    operators = [_operator(op) for op in net.op]
+    rest = _without(net, "op").SerializeToString()
+    # How many bytes its length takes decides where its operators begin.
+    for length_bytes in range(len(wire.varint(LARGEST)), 0, -1):
         at = start + 1 + length_bytes
         pieces: list[bytes] = []
-        for op in net.op:
-            pieces += (added := _operator(op, at))
+        for head, floats in operators:
+            pieces += (added := _placed(head, floats, at))
             at += sum(map(len, added))
-        pieces.append(_without(net, "op").SerializeToString())
-        length = _varint(sum(map(len, pieces)))
-        if len(length) == length_bytes:
+        pieces.append(rest)
+        length = wire.varint(sum(map(len, pieces)))
+        if len(length) >= length_bytes:
             break
-    return [_tag(_MODEL_NET), length, *pieces]
+    return [wire.tag(_MODEL_NET), length, *pieces]
 
 
-def _operator(op: caffe2_pb2.OperatorDef, start: int) -> list[bytes]:
-    """An operator as field `op` of a NetDef, from byte `start` of the file on."""
+def _operator(op: caffe2_pb2.OperatorDef) -> tuple[bytes, bytes | None]:
+    """An operator without its floats, and these, which have to lie well; None where it has none."""
     values = [arg for arg in op.arg if arg.name == "values"]
     floats = _packed(values[0]) if op.type == "GivenTensorFill" and len(values) == 1 else None
     if floats is None:
-        return [caffe2_pb2.NetDef(op=[op]).SerializeToString()]
+        return op.SerializeToString(), None
     rest = _without(op, "arg")
     rest.arg.extend(arg for arg in op.arg if arg.name != "values")
-    head = rest.SerializeToString()
-    for padding in range(2 * ALIGNMENT + 2):
-        if padding == 1:
-            continue
-        # A field given twice has its last value, so a first name of blanks is no name at all.
-        blanks = _text(_ARGUMENT_NAME, b" " * (padding - 2)) if padding else b""
-        name = blanks + _text(_ARGUMENT_NAME, b"values")
-        name += _tag(_ARGUMENT_FLOATS) + _varint(len(floats))
-        arg = _tag(_OPERATOR_ARG) + _varint(len(name) + len(floats)) + name
-        begin = _tag(_NET_OP) + _varint(len(head) + len(arg) + len(floats)) + head + arg
-        if (start + len(begin)) % ALIGNMENT == 0:
-            break
+    return rest.SerializeToString(), floats
+
+
+def _placed(head: bytes, floats: bytes | None, start: int) -> list[bytes]:
+    """An operator as field `op` of a NetDef, from byte `start` of the file on."""
+    if floats is None:
+        return [wire.text(_NET_OP, head)]
+    begin = _begin(head, len(floats), 0)
+    least = -(start + len(begin)) % ALIGNMENT  # enough, unless the lengths grow by a byte
+    for padding in itertools.count(least):
+        if padding != 1:
+            begin = _begin(head, len(floats), padding)
+            if (start + len(begin)) % ALIGNMENT == 0:
+                break
     return [begin, floats]
+
+
+def _begin(head: bytes, size: int, padding: int) -> bytes:
+    """What stands before the floats of an operator: `size` bytes."""
+    # A field given twice has its last value, so a first name of blanks is no name at all.
+    blanks = wire.text(_ARGUMENT_NAME, b" " * (padding - 2)) if padding else b""
+    name = blanks + wire.text(_ARGUMENT_NAME, b"values")
+    name += wire.tag(_ARGUMENT_FLOATS) + wire.varint(size)
+    arg = wire.tag(_OPERATOR_ARG) + wire.varint(len(name) + size) + name
+    return wire.tag(_NET_OP) + wire.varint(len(head) + len(arg) + size) + head + arg
 
 
 def _packed(arg: caffe2_pb2.Argument) -> bytes | None:
@@ -109,20 +124,3 @@ def _without(message: AnyMessage, name: str) -> AnyMessage:
         else:
             setattr(rest, field.name, value)
     return rest
-
-
-def _text(field: int, text: bytes) -> bytes:
-    return _tag(field) + _varint(len(text)) + text
-
-
-def _tag(field: int) -> bytes:
-    return _varint(field << 3 | 2)
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)

@@ -13,7 +13,7 @@ import numpy as np
 from google.protobuf.message import Message
 
 from caffe2 import ops
-from caffe2.graph import scope
+from caffe2.graph import scope, wire
 from caffe2.graph.blob import blob_references
 from caffe2.ops.declaration import OpView
 from caffe2.proto import caffe2_pb2
@@ -50,12 +50,18 @@ def MakeArgument(key: str, value: Any) -> caffe2_pb2.Argument:
     field.  Objects with `Proto()` stand for their message.  ValueError names what does not fit.
     """
     argument = caffe2_pb2.Argument(name=key)
+    _put(argument, key, value)
+    return argument
+
+
+def _put(argument: caffe2_pb2.Argument, key: str, value: Any) -> None:
     if isinstance(value, np.ndarray):
-        listed = value.reshape(-1).tolist()
         if value.dtype.kind == "f":  # weights: too many to look at one by one
-            argument.floats.extend(listed)
-            return argument
-        value = listed
+            with np.errstate(over="ignore"):
+                content = value.astype("<f4", copy=False).tobytes()
+            argument.MergeFromString(wire.text(caffe2_pb2.Argument.FLOATS_FIELD_NUMBER, content))
+            return
+        value = value.reshape(-1).tolist()
     value = _plain(value)
     if isinstance(value, (str, bytes, int, float, Message)):
         field, value = _field(key, value)
@@ -63,7 +69,7 @@ def MakeArgument(key: str, value: Any) -> caffe2_pb2.Argument:
             argument.n.CopyFrom(value)
         else:
             setattr(argument, field, value)
-        return argument
+        return
     if not isinstance(value, Iterable) or isinstance(value, Mapping):
         raise ValueError(
             f"Unknown argument type: key={key} value={value!r}, value type={type(value)}"
@@ -79,7 +85,6 @@ def MakeArgument(key: str, value: Any) -> caffe2_pb2.Argument:
     if fields:
         repeated = {"i": "ints", "f": "floats", "s": "strings", "n": "nets"}[fields.pop()]
         getattr(argument, repeated).extend(_field(key, element)[1] for element in elements)
-    return argument
 
 
 def _plain(value: Any) -> Any:
@@ -147,7 +152,9 @@ def CreateOperator(
     if debug_info is not None:
         operator.debug_info = debug_info
     operator.arg.extend(arg or ())
-    operator.arg.extend(MakeArgument(k, v) for k, v in kwargs.items() if v is not None)
+    for key, value in kwargs.items():
+        if value is not None:
+            _put(operator.arg.add(name=key), key, value)
     return operator
 
 

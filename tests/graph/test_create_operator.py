@@ -39,6 +39,10 @@ def fields(argument):
         (np.array([True, False]), "ints", [1, 0]),
         ([1.0, 2.0], "floats", [1.0, 2.0]),
         (np.array([1.5, 2.5]), "floats", [1.5, 2.5]),
+        (np.array([[1.5, 2.5], [3.5, -0.0]], "<f4").T, "floats", [1.5, 3.5, 2.5, -0.0]),
+        (np.array([1.5, 2.5], ">f4"), "floats", [1.5, 2.5]),
+        (np.array([1.5, 1e300, -np.inf]), "floats", [1.5, np.inf, -np.inf]),
+        (np.arange(200, dtype=np.float16), "floats", [*map(float, range(200))]),
         (["a", b"b"], "strings", [b"a", b"b"]),
         (np.array(["a", "b"]), "strings", [b"a", b"b"]),
     ],
@@ -52,7 +56,7 @@ def test_python_values_as_arguments(value, field, expected):
     assert len(fields(argument)) == 1
 
 
-@pytest.mark.parametrize("nothing", [[], (), np.array([], np.int32)])
+@pytest.mark.parametrize("nothing", [[], (), np.array([], np.int32), np.zeros((0, 2))])
 def test_an_empty_list_is_an_argument_without_value(nothing):
     assert fields(utils.MakeArgument("k", nothing)) == {}
 
