@@ -63,11 +63,11 @@ void tile(const TileShape& t, const TilePointers& at) {
       UNROLL_ROWS for (int p = 0; p < P; p++) acc[p][q] = start;
     }
   }
-  if (at.add) {
-    UNROLL_ROWS for (int p = 0; p < P; p++) {
-      UNROLL_VECTORS for (int q = 0; q < Q; q++) {
-        acc[p][q] += load(at.add + p * t.out_row + q * t.out_vector);
-      }
+  // Results are needed at the end: by then the caches have what they replace.
+  UNROLL_ROWS for (int p = 0; p < P; p++) {
+    UNROLL_VECTORS for (int q = 0; q < Q; q++) {
+      __builtin_prefetch(at.out + p * t.out_row + q * t.out_vector, 1, 3);
+      if (at.add) __builtin_prefetch(at.add + p * t.out_row + q * t.out_vector, 0, 3);
     }
   }
 
@@ -76,8 +76,10 @@ void tile(const TileShape& t, const TilePointers& at) {
   constexpr ptrdiff_t LINE = kAlignment / sizeof(float);
   const float* ahead = at.ahead;
   for (const Run *run = t.runs, *end = run + t.run_count; run != end; run++) {
+    // One line of four is left to the processor, which goes on by itself where a line was missed:
+    // with all of them asked for, what else is on its way waits for them.
     for (const float* end_ahead = ahead + t.ahead_step; ahead != end_ahead; ahead += LINE) {
-      __builtin_prefetch(ahead, 0, 2);
+      if ((uintptr_t)ahead / kAlignment % 4 != 3) __builtin_prefetch(ahead, 0, 2);
     }
     if (PS == VL && t.scattered && end - run > 2) {
       const float* later = at.a + run[2].offset;
@@ -97,6 +99,13 @@ void tile(const TileShape& t, const TilePointers& at) {
     }
   }
 
+  if (at.add) {
+    UNROLL_ROWS for (int p = 0; p < P; p++) {
+      UNROLL_VECTORS for (int q = 0; q < Q; q++) {
+        acc[p][q] += load(at.add + p * t.out_row + q * t.out_vector);
+      }
+    }
+  }
   const vf low = splat(t.bounds.low), high = splat(t.bounds.high);
   UNROLL_ROWS for (int p = 0; p < P; p++) {
     UNROLL_VECTORS for (int q = 0; q < Q; q++) {
