@@ -1,5 +1,8 @@
-// Any bytes as the file of a net, binary or text: it is refused, or made and run within bounds of
-// memory and time, and leaves nothing behind.
+// Any bytes as a file: a model that is mapped and serves, or else a net, binary or text. It is
+// refused, or made and run within bounds of memory and time, and leaves nothing behind.
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
@@ -7,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/model.h"
 #include "core/text.h"
 #include "random_nets.h"
 
@@ -39,18 +43,45 @@ void feed(const std::string& name, Workspace& workspace) {
   workspace.create_blob(name)->set(std::move(tensor));
 }
 
+void serve(NetDef net, Workspace& workspace, NetOptions options) {
+  if (!net.name || net.name->empty()) net.name = "net";
+  for (const std::string& name : net.external_input) {
+    if (!workspace.find_blob(name)) feed(name, workspace);
+  }
+  const auto compiled = workspace.create_net(std::move(net), {}, true, options);
+  compiled->run();
+  compiled->run();
+}
+
+// Ends well or with an Error. Whether the file is a model, whatever came of it.
+bool serve_mapped(const uint8_t* data, size_t size, Workspace& workspace) {
+  static const int file = memfd_create("model", 0);
+  if (file < 0 || ftruncate(file, 0) != 0 ||
+      pwrite(file, data, size, 0) != static_cast<ssize_t>(size)) {
+    std::abort();
+  }
+  std::unique_ptr<ModelFile> model;
+  try {
+    model = std::make_unique<ModelFile>("/proc/self/fd/" + std::to_string(file));
+  } catch (const Error&) {
+    return false;
+  }
+  NetDef predict = parse<NetDef>(serialize(model->predict()));
+  model->run_init(workspace);
+  model.reset();  // tensors keep what they need of it
+  serve(std::move(predict), workspace, {.hide_intermediates = true, .own_inputs = true});
+  return true;
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static fuzz::Sandbox sandbox(1);
   try {
     const auto workspace = sandbox.workspace();
-    NetDef net = read({reinterpret_cast<const char*>(data), size});
-    if (!net.name || net.name->empty()) net.name = "net";
-    for (const std::string& name : net.external_input) feed(name, *workspace);
-    const auto compiled = workspace->create_net(net, {}, true);
-    compiled->run();
-    compiled->run();
+    if (!serve_mapped(data, size, *workspace)) {
+      serve(read({reinterpret_cast<const char*>(data), size}), *workspace, {});
+    }
   } catch (const Error&) {
   } catch (const std::bad_alloc&) {
   }

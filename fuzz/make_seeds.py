@@ -2,7 +2,7 @@
 
 Messages of every kind in which every field is set, a small net and a greedy operator, in the form
 that wire_fuzz takes: one byte for the kind, then the wire form.  And files of small nets for
-file_fuzz: our own, and those in the folders of models.
+file_fuzz: our own, and those in the folders of models; and models in one file.
 """
 
 import sys
@@ -12,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
+from model_fuzz import models
 from model_fuzz import seeds as files
 
 from caffe2.proto import caffe2_pb2
@@ -84,7 +85,7 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for number, seed in enumerate(seeds()):
         (folder / f"wire-{number:03}").write_bytes(seed)
-    for number, file in enumerate(files(sys.argv[2:])):
+    for number, file in enumerate(files(sys.argv[2:]) + models()):
         (folder / f"file-{number:03}").write_bytes(file)
 
 

@@ -1,25 +1,33 @@
-"""Changes files of nets at random: they are read, verified and run, or refused with a clean error.
+"""Changes files of nets and of models at random: they are read, verified and run, or refused with a
+clean error.
 
     python fuzz/model_fuzz.py SECONDS [FOLDER ...]
 
-Seeds are small nets of our own and every net file of the folders that is not large.  Ends with the
-first error that is not clean, after writing the file to model_fuzz.failed.
+Seeds are small nets and models of our own and every net file of the folders that is not large.
+Every file is opened as a model that is mapped, and read as a net.  Ends with the first error that
+is not clean, after writing the file to model_fuzz.failed.
 """
 
+import math
 import random
 import sys
+import tempfile
 import time
 from pathlib import Path
+
+import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from caffe2 import _native
 from caffe2.graph.errors import UsageError
+from caffe2.graph.model_file import save_model
 from caffe2.graph.reading import read_message
 from caffe2.graph.upgrade import upgrade_net
 from caffe2.graph.verify import verify
 from caffe2.proto import caffe2_pb2
 from caffe2.python import core
+from caffe2.runtime.inference import add_packed
 from caffe2.runtime.predictor import Predictor
 
 LARGEST = 20_000  # bytes of a seed
@@ -63,6 +71,30 @@ def seeds(folders: list[str]) -> list[bytes]:
     return files
 
 
+def models() -> list[bytes]:
+    """Models in one file, plain and with weights that are packed beforehand."""
+    init, net = core.Net("init"), core.Net("model")
+    for name, shape in (("w", (4, 2, 3, 3)), ("u", (5, 4)), ("v", (5,)), ("x", (1, 2, 4, 4))):
+        values = np.linspace(-1, 1, math.prod(shape), dtype=np.float32)
+        init.GivenTensorFill([], name, shape=shape, values=values)
+    net.Conv(["x", "w"], "c", kernel=3, pad=1)
+    net.Relu("c", "c")
+    net.AveragePool("c", "p", global_pooling=1)
+    net.FC(["p", "u", "v"], "y")
+    predict = net.Proto()
+    predict.external_input[:] = ["x", "w", "u", "v"]
+    predict.external_output.append("y")
+    files = []
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.pb"
+        for packed in (False, True):
+            if packed:
+                add_packed(init.Proto(), predict, {})
+            save_model(init.Proto(), predict, path)
+            files.append(path.read_bytes())
+    return files
+
+
 def mutate(content: bytes, rng: random.Random) -> bytes:
     """One to four changes: of a bit, a piece cut out, doubled or moved, or a token put in."""
     data = bytearray(content)
@@ -87,6 +119,16 @@ def mutate(content: bytes, rng: random.Random) -> bytes:
 def attempt(content: bytes, engine: _native.Engine) -> str:
     """Goes as far with a file as it leads, and says how far; other errors than those of bad files
     and nets are raised."""
+    path = Path("model_fuzz.model")
+    path.unlink(missing_ok=True)  # it may be mapped
+    path.write_bytes(content)
+    try:
+        Predictor.from_file(path, engine).run({})
+        return "run as a model"
+    except UsageError:
+        pass  # no model
+    except (ValueError, _native.EngineError):
+        return "refused when run as a model"
     try:
         net = read_message(caffe2_pb2.NetDef, content, "file")
     except UsageError:
@@ -107,7 +149,7 @@ def attempt(content: bytes, engine: _native.Engine) -> str:
 def main() -> int:
     """The command."""
     end = time.monotonic() + float(sys.argv[1])
-    files, rng = seeds(sys.argv[2:]), random.Random(7)
+    files, rng = seeds(sys.argv[2:]) + models() * 8, random.Random(7)
     engine = _native.Engine(threads=1, memory_limit=MEMORY)
     counts: dict[str, int] = {}
     while time.monotonic() < end:
@@ -117,7 +159,8 @@ def main() -> int:
         outcome = attempt(content, engine)
         counts[outcome] = counts.get(outcome, 0) + 1
         assert time.monotonic() - start < 60, "took more than a minute"
-    Path("model_fuzz.failed").unlink(missing_ok=True)
+    for name in ("model_fuzz.failed", "model_fuzz.model"):
+        Path(name).unlink(missing_ok=True)
     print(f"{len(files)} seeds; {', '.join(f'{n} {what}' for what, n in sorted(counts.items()))}")
     return 0
 

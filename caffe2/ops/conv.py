@@ -68,6 +68,10 @@ class _Conv:
     pad, dilation and legacy_pad likewise; output = (input + pads - dilated kernel) / stride + 1.
     The C++ kernels take up to three spatial axes; engine="REFERENCE" takes any number.
     no_bias: only says that the gradient of no bias is wanted; a bias that is given is added.
+
+    Windows of 3x3 and 5x5 are often computed tile by tile (Winograd's minimal filtering).  A NaN or
+    an infinity in X then makes NaN of all of Y in its tile, up to 4 rows and columns away, where by
+    the formula only the windows that hold it are lost; engine="DIRECT" follows the formula.
     """
 
     def shape(X: Spec, filter: Spec, bias: Spec | None, op: OpView) -> Spec:

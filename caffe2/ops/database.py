@@ -163,7 +163,8 @@ class Load:
     with add_prefix before that; source_blob_names has other names in the place of those of the
     outputs.
     load_all: load everything, also blobs that no output names.
-    allow_incomplete: leave alone the outputs that are not there; otherwise they are an error.
+    allow_incomplete: leave alone the outputs that are not there, of which no new blob comes to be;
+    otherwise they are an error.
     keep_device: without effect.
 
     An error for a blob of which a part is missing, and for one that is there twice.  No blob is

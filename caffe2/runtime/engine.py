@@ -4,7 +4,8 @@ It is made when first needed.  `CAFFE2_ISA` in the environment ("sse4", "avx2", 
 "generic" where the engine was built with it) forces the instruction set of its kernels, and
 `CAFFE2_ENGINE` ("Conv:IM2COL,FC:REFERENCE") the kernel of all operators of a type, whatever they
 ask for with `engine=`.  `set_threads` and `GlobalInit` say how many threads it uses (by default all
-cores).
+cores), `set_memory_limit` and `CAFFE2_MEMORY_LIMIT`, in bytes, how much memory its tensors may take
+(by default three quarters of what the machine or container has).
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from caffe2.proto import caffe2_pb2
 from caffe2.runtime.databases import open_database
 
 _MAX_THREADS = 1024
+_MAX_BYTES = 2 * sys.maxsize + 1  # no limit
 _STALL_SECONDS = 60.0
 _log = logging.getLogger(__name__)
 _lock = threading.Lock()
@@ -37,7 +39,8 @@ _engine: _native.Engine | None = None
 def default_engine() -> _native.Engine:
     """The engine of the process.
 
-    ValueError when CAFFE2_ISA or CAFFE2_ENGINE names what this CPU or build lacks.
+    ValueError when CAFFE2_ISA or CAFFE2_ENGINE names what this CPU or build lacks, or when
+    CAFFE2_MEMORY_LIMIT is no number of bytes.
     """
     global _engine  # noqa: PLW0603 - the one lazy object of the process
     with _lock:
@@ -48,9 +51,16 @@ def default_engine() -> _native.Engine:
                     f"CAFFE2_ISA in the environment is '{isa}'; this CPU and build have "
                     f"{', '.join(known)}, and auto takes the best of them"
                 )
+            limit = os.environ.get("CAFFE2_MEMORY_LIMIT") or "0"
+            if not limit.isdecimal() or int(limit) > _MAX_BYTES:
+                raise ValueError(
+                    f"CAFFE2_MEMORY_LIMIT in the environment is '{limit:.80}'; a number of bytes "
+                    f"is needed, or 0 for three quarters of the memory there is"
+                )
             try:
                 _engine = _native.Engine(
                     isa=isa,
+                    memory_limit=int(limit),
                     kernels=os.environ.get("CAFFE2_ENGINE", ""),
                     on_stall=_report_stall,
                     print=_print,
@@ -105,6 +115,20 @@ def set_threads(threads: int) -> None:
             f"{threads} threads are asked for; 0 (all cores) to {_MAX_THREADS} are allowed"
         )
     default_engine().threads = threads
+
+
+def set_memory_limit(limit: int) -> None:
+    """How many bytes the tensors and the scratch memory of the engine may take together.
+
+    0: three quarters of the memory of the machine or container, as at the beginning.  What would
+    pass it is an EngineError that names the operator and the bytes, and nothing else happens.
+    Memory of other engines, of mapped model files and of NumPy does not count.  ValueError for
+    numbers that are negative or no size of memory.
+    """
+    limit = operator.index(limit)
+    if not 0 <= limit <= _MAX_BYTES:
+        raise ValueError(f"a limit of memory is 0 to {_MAX_BYTES} bytes, not {limit}")
+    default_engine().memory_limit = limit
 
 
 def new_workspace(

@@ -150,11 +150,10 @@ caffe2_code caffe2_engine_create(const caffe2_engine_options* options, caffe2_en
       sized(options, "caffe2_engine_options");
       CAFFE2_ENFORCE(options->threads >= 0 && options->threads <= kMaxThreads, "threads is ",
                      options->threads, "; allowed: 0 (all cores) to ", kMaxThreads);
-      CAFFE2_ENFORCE(options->memory_limit <= SIZE_MAX, "memory_limit is ", options->memory_limit,
-                     " bytes, more than this machine can address");
       chosen.threads = options->threads;
       if (options->isa != nullptr) chosen.isa = options->isa;
-      chosen.memory_limit = static_cast<size_t>(options->memory_limit);
+      chosen.memory_limit =
+          static_cast<size_t>(std::min<uint64_t>(options->memory_limit, SIZE_MAX));
     }
     auto made = std::make_shared<Engine>(chosen);
     if (options != nullptr && options->interrupted != nullptr) {

@@ -92,10 +92,13 @@ typedef struct caffe2_predictor caffe2_predictor;
 // ---- engine
 
 typedef struct caffe2_engine_options {
-  size_t struct_size;     // sizeof(caffe2_engine_options), set by the caller
-  int32_t threads;        // 1 to 1024, the calling one included; 0: all cores
-  const char* isa;        // "sse4", "avx2", "avx512", "neon", "generic"; NULL: the best there is
-  uint64_t memory_limit;  // bytes of all tensors and scratch memory together; 0: none
+  size_t struct_size;  // sizeof(caffe2_engine_options), set by the caller
+  int32_t threads;     // 1 to 1024, the calling one included; 0: all cores
+  const char* isa;     // "sse4", "avx2", "avx512", "neon", "generic"; NULL: the best there is
+  // Bytes of all tensors and scratch memory together; 0: three quarters of the memory of the
+  // machine or container; UINT64_MAX: no limit. What would pass it is an error,
+  // CAFFE2_OUT_OF_MEMORY.
+  uint64_t memory_limit;
   // Asked every few hundredths of a second, between operators, by the thread that runs a net, with
   // `context`. An answer other than 0 ends the run with CAFFE2_CANCELLED. NULL: nobody is asked.
   int (*interrupted)(void* context);

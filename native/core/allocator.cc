@@ -1,11 +1,13 @@
 #include "core/allocator.h"
 
+#include <algorithm>
 #include <cstdlib>
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif
 
 #include "core/error.h"
+#include "core/machine.h"
 
 namespace caffe2 {
 
@@ -31,6 +33,11 @@ void* allocate_memory(size_t bytes) {
 
 }  // namespace
 
+size_t Allocator::default_limit() {
+  static const uint64_t bytes = machine_memory() / 4 * 3;
+  return static_cast<size_t>(std::min<uint64_t>(bytes, SIZE_MAX));
+}
+
 void* Allocator::allocate(size_t bytes) {
   const int64_t call = ++calls_;
   if (bytes > SIZE_MAX / 2)
@@ -48,7 +55,9 @@ void* Allocator::allocate(size_t bytes) {
   if (over_limit()) {
     used_ -= n;
     fail(Code::kOutOfMemory, "allocating ", bytes, " bytes would pass the memory limit of ", limit_,
-         " bytes (", now - n, " in use)");
+         " bytes (", now - n, " in use)",
+         limit_ == default_limit() ? "; unless set, it is three quarters of the memory there is"
+                                   : "");
   }
   void* pointer = allocate_memory(n);
   if (pointer == nullptr) {

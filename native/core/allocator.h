@@ -25,7 +25,10 @@ class Allocator {
   size_t peak() const { return peak_; }
   int64_t calls() const { return calls_; }
 
-  void set_limit(size_t bytes) { limit_ = bytes; }  // 0: none
+  // Three quarters of the memory of the machine or container.
+  static size_t default_limit();
+  // 0: the default; SIZE_MAX: none, which is what an allocator begins with.
+  void set_limit(size_t bytes) { limit_ = bytes != 0 ? bytes : default_limit(); }
   size_t limit() const { return limit_; }
   // Called, once, before a request fails over the limit: gives back what nobody needs.
   void set_reclaim(std::function<void()> reclaim) { reclaim_ = std::move(reclaim); }
@@ -34,10 +37,10 @@ class Allocator {
   void fail_at_call(int64_t n) { fail_at_ = n > 0 ? calls_ + n : 0; }
 
  private:
-  bool over_limit() const { return limit_ != 0 && used_ > limit_; }
+  bool over_limit() const { return used_ > limit_; }
 
   std::function<void()> reclaim_;
-  std::atomic<size_t> used_{0}, peak_{0}, limit_{0};
+  std::atomic<size_t> used_{0}, peak_{0}, limit_{SIZE_MAX};
   std::atomic<int64_t> calls_{0}, fail_at_{0};
 };
 

@@ -17,7 +17,7 @@ namespace caffe2 {
 struct EngineOptions {
   int threads = 0;           // 0: as many as the machine has cores
   std::string isa = "auto";  // or a name that kernels::isa_name gives
-  size_t memory_limit = 0;   // bytes; 0: none
+  size_t memory_limit = 0;   // bytes, as Allocator::set_limit takes them
   std::string kernels = "";  // "Conv:IM2COL,FC:REFERENCE": the kernel of all operators of a type
 };
 

@@ -83,9 +83,14 @@ class CtcBeamSearchDecoderOperator : public DecoderOperator {
  protected:
   void run() override {
     check();
+    struct Found {
+      int64_t place;
+      int32_t count;
+      float chance;
+    };
+    const int64_t all = Shape{batch(), candidates_}.size();
     std::vector<int32_t> values;
-    std::vector<int32_t> counts(batch() * candidates_, 0);
-    std::vector<float> chances(batch() * candidates_, 0);
+    std::vector<Found> sequences;
     for (int64_t n = 0; n < batch(); n++) {
       Search search{{{-1, 0}}, {{0, 0}}, {{0, {1, 0}}}, {{0, {1, 0}}}};
       for (int64_t t = 0; t < length(n); t++) step(search, scores(t, n));
@@ -98,19 +103,21 @@ class CtcBeamSearchDecoderOperator : public DecoderOperator {
           values.push_back(search.nodes[at].label);
         }
         std::reverse(values.begin() + static_cast<int64_t>(start), values.end());
-        counts[n * candidates_ + k] = static_cast<int32_t>(values.size() - start);
-        chances[n * candidates_ + k] = static_cast<float>(chance.sum());
+        sequences.push_back({n * candidates_ + k, static_cast<int32_t>(values.size() - start),
+                             static_cast<float>(chance.sum())});
       }
     }
-    const int64_t all = batch() * candidates_;
     Tensor& lengths = output(0, {all}, DataType::kInt32);
     Tensor& labels = output(1, {static_cast<int64_t>(values.size())}, DataType::kInt32);
     Tensor* probabilities = outputs() > 2 ? &output(2, {all}, DataType::kFloat) : nullptr;
-    std::copy(counts.begin(), counts.end(), lengths.mutable_data<int32_t>());
+    int32_t* counts = lengths.mutable_data<int32_t>();
+    std::fill_n(counts, all, 0);
+    for (const Found& one : sequences) counts[one.place] = one.count;
     std::copy(values.begin(), values.end(), labels.mutable_data<int32_t>());
-    if (probabilities) {
-      std::copy(chances.begin(), chances.end(), probabilities->mutable_data<float>());
-    }
+    if (!probabilities) return;
+    float* chances = probabilities->mutable_data<float>();
+    std::fill_n(chances, all, 0.0f);
+    for (const Found& one : sequences) chances[one.place] = one.chance;
   }
 
  private:

@@ -270,7 +270,8 @@ class UniformBase : public RandomFill {
       low_ = single(1);
       high_ = single(2);
     }
-    CAFFE2_ENFORCE(low_ < high_, "min = ", low_, " is not less than max = ", high_);
+    CAFFE2_ENFORCE(low_ < high_, "min = ", low_, " is not less than max = ", high_,
+                   "; values are drawn from the range between them");
     if constexpr (std::is_same_v<T, float>) {
       CAFFE2_ENFORCE(std::isfinite(high_ - low_), "max - min = ", high_, " - ", low_,
                      " is not finite");
@@ -421,7 +422,8 @@ class UniqueUniformFillOperator : public RandomFill {
         type_(static_cast<DataType>(args().integer("dtype"))) {
     CAFFE2_ENFORCE(type_ == DataType::kInt32 || type_ == DataType::kInt64,
                    "argument 'dtype' = ", static_cast<int>(type_), "; allowed are INT32 and INT64");
-    CAFFE2_ENFORCE(low_ < high_, "min = ", low_, " is not less than max = ", high_);
+    CAFFE2_ENFORCE(low_ < high_, "min = ", low_, " is not less than max = ", high_,
+                   "; values are drawn from the range between them");
     CAFFE2_ENFORCE(type_ == DataType::kInt64 || (low_ >= INT32_MIN && high_ <= INT32_MAX),
                    "min = ", low_, " or max = ", high_, " is no int32");
   }

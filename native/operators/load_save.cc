@@ -80,9 +80,19 @@ class LoadOperator : public Operator {
       }
     }
     for (auto& [blob, value] : others) blob->set(std::move(value));
+    for (int i = 0; i < outputs(); i++) {
+      if (found_.find(sources_[i]) == found_.end()) forget(def().output[i]);
+    }
   }
 
  private:
+  // What is not there leaves no blob, unless it was there before or others wait for it.
+  void forget(const std::string& name) {
+    const std::shared_ptr<Blob> blob = workspace_.find_blob(name);
+    constexpr long kHolders = 3;  // the workspace, this operator and this function
+    if (blob && blob.use_count() == kHolders && blob->get().empty()) workspace_.remove_blob(name);
+  }
+
   struct Found {
     BlobAssembler blob;
     std::string database;

@@ -46,6 +46,7 @@ class SegmentOperator : public SegmentBase {
       weights = input(1).template data<float>();
     }
     Tensor& y = output(0, with_rows(data.shape(), segments()), DataType::kFloat);
+    if constexpr (kind == SegmentKind::kUnsorted) group_rows();
     const int64_t width = data.shape().product(1, data.rank());
     if (data.type() == DataType::kFloat) {
       reduce(data.data<float>(), indices, weights, width, y.mutable_data<float>());
@@ -182,6 +183,7 @@ class SpreadOperator : public SegmentGradientBase {
     const int64_t width = dy.shape().product(1, dy.rank());
     Tensor& dx = output(0, with_rows(dy.shape(), this->rows()), DataType::kFloat);
     float* out = dx.mutable_data<float>();
+    if constexpr (kind == SegmentKind::kUnsorted) group_rows();
     for_rows(dy, [&](int64_t j, const float* grad, int64_t, float count) {
       const float factor = kWeighted ? weights[j] : reducer == Reducer::kMean ? 1 / count : 1;
       for (int64_t i = 0; i < width; i++) out[j * width + i] = factor * grad[i];

@@ -16,7 +16,8 @@ class SegmentBase : public Operator {
   using Operator::Operator;
 
  protected:
-  // Segment k has the rows row(p) for offset(k) <= p < offset(k + 1).
+  // Segment k has the rows row(p) for offset(k) <= p < offset(k + 1); unsorted ones only after
+  // group_rows.
   int64_t segments() const { return segments_; }
   int64_t rows() const { return rows_; }
   int64_t offset(int64_t k) const { return offsets_[k]; }
@@ -41,6 +42,16 @@ class SegmentBase : public Operator {
         find_unsorted(i, values, num_segments);
       }
     }
+  }
+
+  // Of unsorted segments, once all memory is there: one number in the data may ask for very much.
+  void group_rows() {
+    // Counting sort, which keeps the order of the rows of a segment.
+    std::fill_n(offsets_, segments_ + 2, 0);
+    int64_t* next = offsets_ + 1;  // next[k] becomes offset(k + 1) in the end
+    for (int64_t j = 0; j < rows_; j++) next[ids_[j] + 1]++;
+    for (int64_t k = 0; k < segments_; k++) next[k + 1] += next[k];
+    for (int64_t j = 0; j < rows_; j++) order_[next[ids_[j]]++] = j;
   }
 
   // What belongs to each of some things, one after the other: the offsets of n lengths and their
@@ -108,17 +119,13 @@ class SegmentBase : public Operator {
       CAFFE2_ENFORCE(ids[j] >= 0 && ids[j] < segments_, describe_input(i), " holds ", ids[j],
                      " at position ", j, "; there are ", segments_, " segments");
     }
-    // Counting sort, which keeps the order of the rows of a segment.
+    ids_ = ids;
     offsets_ = static_cast<int64_t*>(scratch((segments_ + 2) * sizeof(int64_t)));
     order_ = static_cast<int64_t*>(scratch(rows_ * sizeof(int64_t)));
-    std::fill_n(offsets_, segments_ + 2, 0);
-    int64_t* next = offsets_ + 1;  // next[k] becomes offset(k + 1) in the end
-    for (int64_t j = 0; j < rows_; j++) next[ids[j] + 1]++;
-    for (int64_t k = 0; k < segments_; k++) next[k + 1] += next[k];
-    for (int64_t j = 0; j < rows_; j++) order_[next[ids[j]]++] = j;
   }
 
   int64_t segments_ = 0, rows_ = 0;
+  const int32_t* ids_ = nullptr;
   int64_t* offsets_ = nullptr;
   int64_t* order_ = nullptr;
 };

@@ -3,12 +3,16 @@
 
 #include <atomic>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <numeric>
 #include <set>
 #include <thread>
 #include <vector>
 
 #include "core/arguments.h"
+#include "core/engine.h"
+#include "core/machine.h"
 #include "core/near_names.h"
 #include "core/serialize.h"
 #include "core/tensor.h"
@@ -43,7 +47,7 @@ TEST_CASE("the allocator counts, aligns, limits and fails on request") {
   CHECK(error_text([&] { allocator.allocate(129); }) ==
         "allocating 129 bytes would pass the memory limit of 256 bytes (128 in use)");
   CHECK(allocator.used() == 128);
-  allocator.set_limit(0);
+  allocator.set_limit(SIZE_MAX);
   allocator.fail_at_call(2);
   void* c = allocator.allocate(8);
   CHECK_THROWS_AS(allocator.allocate(8), Error);
@@ -53,6 +57,43 @@ TEST_CASE("the allocator counts, aligns, limits and fails on request") {
   allocator.release(c, 8);
   allocator.release(d, 8);
   CHECK(allocator.used() == 0);
+}
+
+TEST_CASE("unless another limit is set, an engine takes three quarters of the memory there is") {
+  const size_t most = Allocator::default_limit();
+  CHECK(most == machine_memory() / 4 * 3);
+  Engine engine({.threads = 1});
+  Allocator& allocator = *engine.allocator();
+  CHECK(allocator.limit() == most);
+  CHECK(error_text([&] { allocator.allocate(most + 1); }) ==
+        concat("allocating ", most + 1, " bytes would pass the memory limit of ", most,
+               " bytes (0 in use); unless set, it is three quarters of the memory there is"));
+  allocator.set_limit(64);
+  allocator.set_limit(0);
+  CHECK(allocator.limit() == most);
+}
+
+TEST_CASE("control groups limit memory, those around a process too") {
+  const std::filesystem::path root = std::filesystem::temp_directory_path() / "caffe2_groups";
+  const auto write = [&](const char* file, const char* text) {
+    std::filesystem::create_directories((root / file).parent_path());
+    std::ofstream(root / file) << text << "\n";
+  };
+  const auto limit = [&](const char* groups) {
+    return control_group_memory(groups, root.string());
+  };
+  write("outer/memory.max", "4096");
+  write("outer/inner/memory.max", "max");
+  write("memory/docker/memory.limit_in_bytes", "8192");
+  write("memory/memory.limit_in_bytes", "1024");
+  CHECK(limit("0::/outer/inner\n") == 4096);
+  CHECK(limit("0::/other\n") == UINT64_MAX);
+  CHECK(limit("3:cpuset:/outer\n0::/\n") == UINT64_MAX);
+  CHECK(limit("5:cpu,memory:/elsewhere\n0::/outer") == 1024);
+  write("memory/memory.limit_in_bytes", "9223372036854771712");
+  CHECK(limit("4:memory:/docker\n") == 8192);
+  CHECK(limit("no group\n\n:") == UINT64_MAX);
+  std::filesystem::remove_all(root);
 }
 
 TEST_CASE("sizes are checked for overflow") {

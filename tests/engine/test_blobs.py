@@ -1,6 +1,9 @@
 """Blobs: what can be fed, what comes back, what views and versions promise."""
 
 import gc
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -8,7 +11,7 @@ import pytest
 from caffe2 import _native
 from caffe2.proto import caffe2_pb2
 from caffe2.python import core, workspace
-from caffe2.runtime.engine import new_workspace
+from caffe2.runtime.engine import new_workspace, set_memory_limit
 
 
 @pytest.fixture(autouse=True)
@@ -191,6 +194,37 @@ def test_memory_limits_name_the_bytes():
     with pytest.raises(RuntimeError, match=r"ConstantFill.*4000000 bytes would pass the memory"):
         space.run_operator(fill.SerializeToString())
     assert engine.memory_used == 0
+
+
+def test_the_default_limit_follows_the_machine():
+    engine = _native.Engine(threads=1)
+    assert 0 < engine.memory_limit < os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    net = core.Net("greedy")
+    net.ConstantFill([], "x", shape=[16])
+    net.ConstantFill([], "y", shape=[engine.memory_limit // 4])
+    with pytest.raises(RuntimeError) as error:
+        new_workspace(engine).run_net_once(net.Proto().SerializeToString(), net.op_sites)
+    text = str(error.value)
+    assert text.startswith("Operator 1 (ConstantFill) of net 'greedy': allocating ")
+    assert "; unless set, it is three quarters of the memory there is\n  created at" in text
+
+
+def test_the_limit_of_the_process_is_set_by_a_call_or_the_environment():
+    program = (
+        "from caffe2.runtime.engine import default_engine as engine, set_memory_limit\n"
+        "print(engine().memory_limit); set_memory_limit(1 << 20); print(engine().memory_limit)"
+    )
+    for text, wanted in (("5000000", ["5000000", "1048576"]), ("5G", None)):
+        environment = {**os.environ, "CAFFE2_MEMORY_LIMIT": text}
+        command = [sys.executable, "-c", program]
+        done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
+        if wanted:
+            assert done.stdout.split() == wanted
+        else:
+            assert "ValueError: CAFFE2_MEMORY_LIMIT in the environment is '5G'" in done.stderr
+    for wrong in (-1, 1 << 64):
+        with pytest.raises(ValueError, match="a limit of memory"):
+            set_memory_limit(wrong)
 
 
 def test_workspaces_are_apart():

@@ -129,3 +129,24 @@ def test_weights_of_fc_are_packed_anew_when_written(rows, units):
         assert np.abs(runs[0] - want).max() < 2e-5 * np.abs(want).max()
         for y in runs[1:]:
             np.testing.assert_array_equal(y, runs[0])
+
+
+@pytest.mark.parametrize("lost", [np.nan, np.inf])
+@pytest.mark.parametrize("engine", ["DIRECT", "IM2COL", "WINOGRAD_2", "WINOGRAD_4"])
+def test_how_far_one_value_that_is_no_number_reaches(engine, lost):
+    x = np.ones((2, 32, 24, 24), np.float32)
+    places = [(0, 0), (11, 12), (23, 8)]
+    for row, column in places:
+        x[0, 5, row, column] = lost
+    workspace.FeedBlob("x", x)
+    workspace.FeedBlob("w", np.full((32, 32, 3, 3), 0.5, np.float32))
+    operator = core.CreateOperator("Conv", ["x", "w"], ["y"], kernel=3, pad=1, engine=engine)
+    workspace.RunOperatorOnce(operator)
+    whole = np.isfinite(workspace.FetchBlob("y"))
+    assert whole[1].all()
+    rows, columns = np.mgrid[:24, :24]
+    away = [np.maximum(abs(rows - row), abs(columns - column)) for row, column in places]
+    distance = np.minimum.reduce(away)
+    assert not whole[0][:, distance <= 1].any()
+    reach = {"WINOGRAD_4": 4, "WINOGRAD_2": 2}.get(engine, 1)
+    assert whole[0][:, distance > reach].all()

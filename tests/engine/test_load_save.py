@@ -170,6 +170,24 @@ def test_what_is_missing_is_said_and_nothing_is_changed():
     assert fetch("none", "bias") == [[4], [2]]
 
 
+def test_what_is_missing_leaves_no_blob_but_where_others_wait_for_it():
+    workspace.FeedBlob("x", F4([1]))
+    run("Save", ["x"], [])
+    run("Load", [], ["x", "none"], allow_incomplete=1)
+    assert workspace.Blobs() == ["x"]
+    net = core.Net("net")
+    net.Load([], ["x", "none"], db="db", db_type="minidb", allow_incomplete=1)
+    net.Load([], ["later"], db="db", db_type="minidb", allow_incomplete=1)
+    net.Copy("x", "later")
+    workspace.CreateNet(net)
+    for _ in range(2):
+        workspace.RunNet(net)
+        assert sorted(workspace.Blobs()) == ["later", "x"] and fetch("later") == [[1]]
+    workspace.FeedBlob("none", F4([2]))
+    workspace.RunNet(net)
+    assert fetch("none") == [[2]]
+
+
 def chunks(*parts, dims=(6,)):
     """The records of a blob x: (first element, values) each."""
     import struct

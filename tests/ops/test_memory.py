@@ -1,5 +1,8 @@
 """Memory that runs out: at whatever call it does, operators end cleanly."""
 
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
 from operator_cases import CASES
@@ -61,6 +64,49 @@ def test_every_allocation_may_fail(case):
         assert engine.memory_used == 0
     space.reset()
     assert engine.memory_used == 0
+
+
+I4, I8 = np.int32, np.int64
+ROWS = np.ones((2, 4), np.float32)
+# One number of the data, or an argument, asks for more than there is: type, inputs, outputs,
+# arguments. The first pieces of memory are there, the last one is not.
+GREEDY = [
+    ("UnsortedSegmentSum", [ROWS, I4([0, 30_000_000])], 1, {}),
+    ("UnsortedSegmentMean", [ROWS, I4([0, 3])], 1, {"num_segments": 30_000_000}),
+    ("SparseUnsortedSegmentSum", [ROWS, I8([0, 1]), I4([30_000_000, 0])], 1, {}),
+    (
+        "CTCBeamSearchDecoder",
+        [np.full((1, 2, 3), 1 / 3, np.float32)],
+        3,
+        {"beam_width": 30_000_000, "num_candidates": 30_000_000},
+    ),
+]
+
+
+@pytest.mark.parametrize("greedy", GREEDY, ids=lambda greedy: greedy[0])
+def test_what_asks_for_too_much_is_refused_before_memory_is_touched(greedy):
+    from caffe2 import _native
+    from caffe2.runtime.engine import new_workspace
+
+    type, inputs, outputs, args = greedy
+    engine = _native.Engine(threads=1, memory_limit=1 << 28)
+    space = new_workspace(engine)
+    names = tuple(f"x{number}" for number in range(len(inputs)))
+    for name, value in zip(names, inputs, strict=True):
+        space.feed(name, value)
+    made = tuple(f"y{number}" for number in range(outputs))
+    before = resident()
+    with pytest.raises(_native.EngineError, match="would pass the memory limit"):
+        space.run_operator(_message(Operation(type, names, made, args), ""))
+    assert resident() - before < 100 << 20
+
+
+def resident():
+    """Bytes of this process that are in memory; 0 where nobody says."""
+    status = Path("/proc/self/statm")
+    if not status.exists():
+        return 0
+    return int(status.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def test_the_failures_are_real():
