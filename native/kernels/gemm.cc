@@ -107,8 +107,10 @@ static void rows_times_vector(int64_t n, int64_t k, const float* b, int64_t ldb,
                               : load_partial(row[i] + l, left) * load_partial(x + l, left);
       }
     }
+    alignas(kAlignment) float sums[VL];
+    store(sums, reduce_sums(even[0] + odd[0], even[1] + odd[1], even[2] + odd[2], even[3] + odd[3]));
     for (int i = 0; i < rows; i++) {
-      finish(reduce_sum(even[i] + odd[i]), first + j + i, y + (j + i) * y_stride);
+      finish(sums[i * VL / 4], first + j + i, y + (j + i) * y_stride);
     }
   }
 }

@@ -160,6 +160,19 @@ FORCE_INLINE void exchange(vf& a, vf& b, std::integer_sequence<int, I...>) {
   a = lower;
   b = upper;
 }
+// Lane i * VL / 4 becomes reduce_sum of vector i, to the bit.
+template <int D = VL / 8>
+FORCE_INLINE vf sum_in_quarters(vf v) {
+  if constexpr (D > 0) v = sum_in_quarters<D / 2>(v + swap_lanes<D>(v, Lanes()));
+  return v;
+}
+FORCE_INLINE vf reduce_sums(vf a, vf b, vf c, vf d) {
+  exchange<VL / 2>(a, c, Lanes());
+  exchange<VL / 2>(b, d, Lanes());
+  vf ac = a + c, bd = b + d;
+  exchange<VL / 4>(ac, bd, Lanes());
+  return sum_in_quarters(ac + bd);
+}
 template <int D = VL / 2>
 FORCE_INLINE void transpose(vf (&rows)[VL]) {
 #pragma GCC unroll 16
