@@ -33,6 +33,11 @@ def operator_flops(op: caffe2_pb2.OperatorDef, specs: Mapping[str, Spec]) -> int
     first, second = specs[op.input[0]], specs[op.input[1]]
     if kind == "Conv":
         return 2 * written * elements(second) // max(second.shape[0], 1)
+    if kind == "ExpandDepthwise":
+        if op.input[3] not in specs:
+            return None
+        taps = elements(specs[op.input[3]]) // max(second.shape[0], 1)
+        return 2 * (elements(first) * second.shape[0] + written * taps)
     if kind == "ConvTranspose":
         return 2 * elements(first) * elements(second) // max(second.shape[0], 1)
     if kind in ("FC", "FCTransposed", "MatMul", "BatchMatMul"):

@@ -9,11 +9,19 @@ from typing import Any
 import numpy as np
 
 from caffe2.ops import geometry
-from caffe2.ops.arguments import Bool, Int, OperatorError
+from caffe2.ops.arguments import Bool, Float, Int, OperatorError, Str
 from caffe2.ops.datatypes import FLOAT
-from caffe2.ops.declaration import Array, GradientContext, OpView, Spec, operator
+from caffe2.ops.declaration import (
+    SHOULD_NOT_DO_GRADIENT,
+    Array,
+    GradientContext,
+    OpView,
+    Spec,
+    operator,
+)
 from caffe2.ops.geometry import Window, channels_first, ordered
 
+_LARGEST = float(np.finfo(np.float32).max)
 _ARGS = {**geometry.window_arguments(), "group": Int(1, min=1), "no_bias": Bool(False)}
 
 
@@ -172,6 +180,63 @@ class ConvRelu:
 
     def reference(X: Array, filter: Array, bias: Array | None, op: OpView) -> Array:
         return np.maximum(_Conv.reference(X, filter, bias, op), 0)
+
+
+@operator(
+    "ExpandDepthwise",
+    inputs="X expand_filter expand_bias filter bias",
+    outputs="Y",
+    args={
+        **geometry.window_arguments(),
+        "order": Str("NCHW", choices=("NCHW",)),
+        "min": Float(-_LARGEST),
+        "max": Float(_LARGEST),
+    },
+    types=dict.fromkeys(("X", "expand_filter", "expand_bias", "filter", "bias"), FLOAT),
+)
+class ExpandDepthwise:
+    """A pointwise convolution and a depthwise one of its result, as in the inverted residuals of
+    MobileNetV2 (Sandler et al., 2018, arXiv 1801.04381): what is between them stays in the cache.
+
+    Y = Conv(Clip(Conv(X, expand_filter, expand_bias), min, max), filter, bias, group=E), with
+    kernel, stride, pad, dilation and legacy_pad as for Conv.
+
+    X: float (N, C, H, W).  expand_filter: float (E, C, 1, 1).  filter: float (E, 1, kernel...).
+    expand_bias, bias: float (E,).  Y: float (N, E, output...).
+    """
+
+    gradient = SHOULD_NOT_DO_GRADIENT
+
+    def shape(
+        X: Spec, expand_filter: Spec, expand_bias: Spec, filter: Spec, bias: Spec, op: OpView
+    ) -> Spec:
+        spatial = geometry.spatial_shape(op.args, X)
+        if len(spatial) != 2:
+            raise OperatorError("X", f"has shape {X.shape}; 4 dimensions are needed")
+        window = geometry.resolve_window(op.args, spatial)
+        expanded = expand_filter.shape[0] if expand_filter.shape else 0
+        for name, spec, needed in (
+            ("expand_filter", expand_filter, (expanded, X.shape[1], 1, 1)),
+            ("expand_bias", expand_bias, (expanded,)),
+            ("filter", filter, (expanded, 1, *window.kernel)),
+            ("bias", bias, (expanded,)),
+        ):
+            if spec.shape != needed or not expanded:
+                raise OperatorError(name, f"has shape {spec.shape}; {needed} is needed")
+        return Spec((X.shape[0], expanded, *window.output), X.dtype)
+
+    def reference(
+        X: Array, expand_filter: Array, expand_bias: Array, filter: Array, bias: Array, op: OpView
+    ) -> Array:
+        window = geometry.resolve_window(op.args, X.shape[2:])
+        weights = expand_filter[:, :, 0, 0].astype(np.float64)
+        between = np.einsum("ec,nchw->nehw", weights, X) + expand_bias[:, None, None]
+        between = np.minimum(np.maximum(between, op.args.min), op.args.max).astype(X.dtype)
+        padded = window.padded(between, 0)
+        y = np.zeros((*between.shape[:2], *window.output))
+        for element, met in window.positions():
+            y += padded[met] * filter[:, 0][element][:, None, None]
+        return (y + bias[:, None, None]).astype(X.dtype)
 
 
 # The names with a number of axes take what Conv takes.

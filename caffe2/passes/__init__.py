@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, MutableMapping
 from caffe2.graph.verify import verify
 from caffe2.passes.cleanup import drop_dead_code, drop_identities
 from caffe2.passes.folding import fold_affine, fold_constants
+from caffe2.passes.fusing import fuse_depthwise
 from caffe2.passes.model import Array, InferenceModel
 from caffe2.proto import caffe2_pb2
 
@@ -19,7 +20,8 @@ Pass = Callable[[InferenceModel], list[str]]
 
 # In this order.
 INFERENCE: dict[str, Pass] = {
-    run.__name__: run for run in (drop_identities, fold_constants, fold_affine, drop_dead_code)
+    run.__name__: run
+    for run in (drop_identities, fold_constants, fold_affine, drop_dead_code, fuse_depthwise)
 }
 
 
@@ -37,7 +39,7 @@ def optimize(
     params   the values that are the same in every run, by name; new ones are added
     outputs  what is wanted; the net's external outputs unless given
     without  names of passes to leave out: drop_identities, fold_constants, fold_affine,
-             drop_dead_code
+             drop_dead_code, fuse_depthwise
     owned    nobody else wants `params`: weights go from there as soon as others take their place
 
     Blobs other than the inputs and outputs may be gone or hold other values.  ValueError for a name

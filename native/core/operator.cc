@@ -191,12 +191,11 @@ std::string Operator::describe() const {
   return concat("Operator ", position_, " (", schema_.name, ")");
 }
 
-std::string Operator::describe_input(int i) const {
-  return concat("input ", i, " (", schema_.input_name(i), ") '", def_.input[i], "'");
-}
-
-std::string Operator::describe_output(int i) const {
-  return concat("output ", i, " '", def_.output[i], "'");
+std::ostream& operator<<(std::ostream& out, const Operand& operand) {
+  const auto& [op, i, is_output] = operand;
+  if (is_output) return out << "output " << i << " '" << op.def_.output[i] << "'";
+  return out << "input " << i << " (" << op.schema_.input_name(i) << ") '" << op.def_.input[i]
+             << "'";
 }
 
 }  // namespace caffe2

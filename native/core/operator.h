@@ -40,8 +40,21 @@ struct Epilogue {
   std::shared_ptr<Blob> output;  // written instead of output 0
 };
 
+class Operator;
+
+// Says in errors which input or output is meant. Put into words only then: checks that pass cost
+// nothing.
+struct Operand {
+  const Operator& op;
+  int index;
+  bool is_output;
+};
+std::ostream& operator<<(std::ostream& out, const Operand& operand);
+
 class Operator {
  public:
+  friend std::ostream& operator<<(std::ostream& out, const Operand& operand);
+
   explicit Operator(const OperatorContext& context);
   virtual ~Operator() = default;
   Operator(const Operator&) = delete;
@@ -159,9 +172,9 @@ class Operator {
   const std::vector<std::shared_ptr<Blob>>& input_blobs() const { return inputs_; }
   const std::vector<std::shared_ptr<Blob>>& output_blobs() const { return outputs_; }
 
-  std::string describe() const;             // "Operator 3 (FC)"
-  std::string describe_input(int i) const;  // "input 1 (W) 'conv1_w'"
-  std::string describe_output(int i) const;
+  std::string describe() const;                                      // "Operator 3 (FC)"
+  Operand describe_input(int i) const { return {*this, i, false}; }  // "input 1 (W) 'conv1_w'"
+  Operand describe_output(int i) const { return {*this, i, true}; }
 
  private:
   struct Staged {

@@ -204,4 +204,110 @@ void depthwise_forward(const ConvForward& f, const float* x, const float* packed
   });
 }
 
+// ---- after a pointwise convolution -------------------------------------------
+
+namespace {
+
+// A block of work is a strip of output rows of a pair of channel vectors of one image: what the
+// pointwise convolution gives of the rows that the strip looks at fits into the nearer caches, and
+// few of them are computed for two strips.
+struct PairPlan {
+  DirectLayout expand;
+  ConvSizes sizes;  // of the depthwise convolution
+  int64_t c_blocks, pairs, rows, strips;
+  int64_t held_rows;  // most input rows of a strip
+  std::size_t shared_bytes, lane_bytes;
+};
+
+FORCE_INLINE PairPlan pair_plan_for(const ExpandDepthwise& f) {
+  constexpr int64_t HELD = 96 * 1024;  // floats
+  const ConvShape& s = f.depthwise;
+  PairPlan p = {DirectLayout(f.expand), ConvSizes(s), ceil_div(f.expand.c, VL), 0, 0, 0, 0, 0, 0};
+  p.pairs = ceil_div(p.expand.k_vectors, TILE_VECTORS);
+  const int64_t fit = HELD / (s.w * VL * TILE_VECTORS) - p.sizes.reach_h;
+  p.rows = max_of<int64_t>(1, fit / s.stride_h + 1);
+  p.strips = ceil_div(p.sizes.oh, p.rows);
+  p.rows = ceil_div(p.sizes.oh, p.strips);
+  p.held_rows = min_of(s.h, InputRows(s, 0, p.rows).rows);
+  Slices shared(nullptr), lane(nullptr);
+  shared.take<Run>(p.c_blocks);
+  shared.take(2 * p.expand.k_vectors * VL);  // biases
+  p.shared_bytes = shared.bytes();
+  lane.take(p.held_rows * s.w * VL * TILE_VECTORS);
+  p.lane_bytes = lane.bytes();
+  return p;
+}
+
+}  // namespace
+
+std::size_t expand_depthwise_scratch_bytes(const ExpandDepthwise& f, int threads) {
+  const PairPlan p = pair_plan_for(f);
+  const int64_t blocks = f.depthwise.n * p.strips * p.pairs;
+  return p.shared_bytes + (std::size_t)lane_count(threads, blocks) * p.lane_bytes;
+}
+
+// `pixels` pixels of a pair of vectors of a pointwise convolution.
+static void expand_pixels(const TileShape& shape, TilePointers at, int64_t pixels, int vectors) {
+  const RowTiles tiles(pixels);
+  const float* x = at.a;
+  float* out = at.out;
+  for (int64_t t = 0; t < tiles.tiles; t++) {
+    at.a = x + tiles.begin(t) * VL;
+    at.out = out + tiles.begin(t) * VL;
+    tile_for(Spacing::kVector, tiles.height(t), vectors)(shape, at);
+  }
+}
+
+void expand_depthwise(const ExpandDepthwise& f, const float* x, const float* expand_packed,
+                      const float* packed, float* y, void* scratch, const Parallel& parallel) {
+  const ConvShape& s = f.depthwise;
+  const PairPlan plan = pair_plan_for(f);
+  const ConvSizes& z = plan.sizes;
+  const DirectLayout& expand = plan.expand;
+  const Row inner = row_for(s);
+  const int64_t channels = expand.k_vectors * VL, plane = s.h * s.w * VL;
+  Slices shared(scratch);
+  Run* runs = shared.take<Run>(plan.c_blocks);
+  float* biases = shared.take(2 * channels);
+  for (int64_t c = 0; c < plan.c_blocks; c++) {
+    runs[c] = {(ptrdiff_t)(c * plane), (ptrdiff_t)min_of<int64_t>(VL, f.expand.c - c * VL)};
+  }
+  __builtin_memset(biases, 0, 2 * channels * sizeof(float));
+  if (f.expand_bias) copy(f.expand_bias, s.c, biases);
+  if (f.bias) copy(f.bias, s.c, biases + channels);
+
+  for_blocks(parallel, s.n * plan.strips * plan.pairs, [&](int64_t block, int lane) {
+    const int64_t vector = block % plan.pairs * TILE_VECTORS, rest = block / plan.pairs;
+    const int64_t image = rest / plan.strips, first = rest % plan.strips * plan.rows;
+    const int64_t last = min_of(first + plan.rows, z.oh);
+    const int vectors = expand.vectors_in_pair(vector);
+    const InputRows in(s, first, last - first);
+    const int64_t begin = min_of(s.h, max_of<int64_t>(0, in.top));
+    const int64_t end = max_of(begin, min_of(s.h, in.top + in.rows));
+    float* held = (float*)((char*)scratch + plan.shared_bytes + lane * plan.lane_bytes);
+
+    TileShape shape;
+    shape.runs = runs;
+    shape.run_count = plan.c_blocks;
+    shape.w_step = vectors * VL;
+    shape.out_row = VL;
+    shape.out_vector = (end - begin) * s.w * VL;
+    shape.bounds = f.between;
+    TilePointers at = {x + image * plan.c_blocks * plane + begin * s.w * VL,
+                       expand.pair((float*)expand_packed, 0, vector), held};
+    at.bias_vector = biases + vector * VL;
+    expand_pixels(shape, at, (end - begin) * s.w, vectors);
+
+    for (int64_t v = 0; v < vectors; v++) {
+      const int64_t c = (vector + v) * VL;
+      const float* from = held + v * shape.out_vector - begin * s.w * VL;
+      float* to = y + ((image * expand.k_vectors + vector + v) * z.oh + first) * z.ow * VL;
+      for (int64_t row = first; row < last; row++, to += z.ow * VL) {
+        convolve_row(s, z, inner, row, from, packed + c * z.taps, load(biases + channels + c),
+                     nullptr, f.bounds, to);
+      }
+    }
+  });
+}
+
 }  // namespace caffe2::kernels::CAFFE2_KERNELS_ISA

@@ -91,6 +91,16 @@ struct ConvForward {
   Bounds bounds;
 };
 
+// A pointwise convolution and a depthwise one of its result, which stays in the cache:
+//   y = cut(depthwise(cut(x * expand weights + expand_bias, between)) + bias)
+// x and y are blocked. `expand` has a window of 1x1, stride 1, no pads and one group; `depthwise`
+// takes what it gives, with as many groups as channels.
+struct ExpandDepthwise {
+  ConvShape expand, depthwise;
+  const float *expand_bias = nullptr, *bias = nullptr;  // one value per channel of y, or null
+  Bounds between, bounds;
+};
+
 // 2-D pooling over `planes` = n * c maps, or n * ceil(c / v) blocked ones of v channels each. The
 // output size is the caller's (rounding modes differ); windows are clipped to the input. Every
 // window must touch at least one input element.
@@ -230,6 +240,10 @@ struct Table {
                     float* packed, const Parallel& parallel);
   void (*conv_forward)(const ConvForward& f, const float* x, const float* packed, float* y,
                        void* scratch, const Parallel& parallel);
+  // Weights are packed for `expand` with kDirect and for `depthwise` with kDepthwise.
+  std::size_t (*expand_depthwise_scratch_bytes)(const ExpandDepthwise& f, int threads);
+  void (*expand_depthwise)(const ExpandDepthwise& f, const float* x, const float* expand_packed,
+                           const float* packed, float* y, void* scratch, const Parallel& parallel);
   void (*conv_backward_data)(const ConvShape& s, ConvAlgorithm algorithm, const float* dy,
                              const float* weights, float* dx, void* scratch,
                              const Parallel& parallel);

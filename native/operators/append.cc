@@ -17,7 +17,7 @@ class AppendBase : public Operator {
 
  protected:
   // The rows of b can follow those of a; an a without elements takes any b.
-  void require_rows(const std::string& what_a, const Tensor& a, const std::string& what_b,
+  void require_rows(const Operand& what_a, const Tensor& a, const Operand& what_b,
                     const Tensor& b) const {
     CAFFE2_ENFORCE(b.rank() > 0, what_b, " is a scalar; rows are needed");
     if (a.size() == 0) return;

@@ -82,7 +82,7 @@ class AxesOperator : public Operator {
       : Operator(context), axes_(args().integers("axes")), keepdims_(args().boolean("keepdims")) {}
 
  protected:
-  Axes resolve(const Shape& shape, const std::string& what) const {
+  Axes resolve(const Shape& shape, const Operand& what) const {
     Axes reduced{};
     for (int i = 0; axes_.empty() && i < shape.rank(); i++) reduced[i] = true;
     for (int64_t axis : axes_) {

@@ -172,7 +172,7 @@ std::vector<int> suppress(const std::vector<BoundingBox>& boxes, const std::vect
 
 namespace {
 
-void require_columns(const std::string& what, const Tensor& boxes, int64_t least, int64_t most) {
+void require_columns(const Operand& what, const Tensor& boxes, int64_t least, int64_t most) {
   CAFFE2_ENFORCE(boxes.rank() == 2 && boxes.dim(1) >= least && boxes.dim(1) <= most, what,
                  " has shape ", boxes.shape().text(), "; (n, ", least, ")",
                  least == most ? "" : concat(" or (n, ", most, ")"), " is needed");

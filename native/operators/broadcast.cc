@@ -84,8 +84,8 @@ BroadcastRule::BroadcastRule(const Arguments& args, bool legacy)
   axis_ = static_cast<int>(place);
 }
 
-Broadcasting BroadcastRule::apply(const Shape& a, const Shape& b, const std::string& what_a,
-                                  const std::string& what_b) const {
+Broadcasting BroadcastRule::apply(const Shape& a, const Shape& b, const Operand& what_a,
+                                  const Operand& what_b) const {
   Broadcasting found;
   if (!legacy_) {
     const int rank = std::max(a.rank(), b.rank());

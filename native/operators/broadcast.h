@@ -26,8 +26,8 @@ class BroadcastRule {
   BroadcastRule(const Arguments& args, bool legacy);
 
   // Raises an error that names b when the shapes do not go together.
-  Broadcasting apply(const Shape& a, const Shape& b, const std::string& what_a,
-                     const std::string& what_b) const;
+  Broadcasting apply(const Shape& a, const Shape& b, const Operand& what_a,
+                     const Operand& what_b) const;
 
  private:
   bool legacy_;

@@ -161,8 +161,9 @@ class QuantileOperator : public FloatingInputs {
 };
 
 // Raises unless the samples of one feature, `stride` values apart, increase or stay.
+template <class What>
 void require_increasing(const float* raw, int64_t n, int64_t stride, int64_t feature,
-                        const std::string& what) {
+                        const What& what) {
   for (int64_t i = 0; i < n; i++) {
     const float value = raw[i * stride];
     CAFFE2_ENFORCE(i == 0 ? !std::isnan(value) : value >= raw[(i - 1) * stride], what,

@@ -78,7 +78,7 @@ class Int8On : public Base {
                    type_name(found->values.type()), "; ", type_name(type), " is needed");
     return found;
   }
-  static void require_rank(const Int8Tensor& x, int rank, const std::string& what) {
+  static void require_rank(const Int8Tensor& x, int rank, const Operand& what) {
     CAFFE2_ENFORCE(x.values.rank() == rank, what, " has shape ", x.values.shape().text(), "; ",
                    rank, " dimensions are needed");
   }

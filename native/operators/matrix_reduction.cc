@@ -173,7 +173,7 @@ class ReduceFoldGradientOperator : public FoldOperator {
 
 // Largest elements along one axis of [B, M, N].
 template <int Axis>
-Sizes matrix_sizes(const Tensor& x, const std::string& what) {
+Sizes matrix_sizes(const Tensor& x, const Operand& what) {
   CAFFE2_ENFORCE(x.rank() == 3, what, " has shape ", x.shape().text(), "; 3 dimensions are needed");
   Sizes s;
   s.outer = x.shape().product(0, Axis), s.n = x.dim(Axis), s.inner = x.shape().product(Axis + 1, 3);

@@ -22,7 +22,7 @@ std::vector<int64_t> strides_of(const Shape& shape) {
   return strides;
 }
 
-std::vector<int64_t> integers_in(const Tensor& tensor, const std::string& what) {
+std::vector<int64_t> integers_in(const Tensor& tensor, const Operand& what) {
   CAFFE2_ENFORCE(tensor.rank() == 1, what, " has shape ", tensor.shape().text(),
                  "; one dimension is needed");
   std::vector<int64_t> values(tensor.size());

@@ -142,7 +142,7 @@ class RecurrentOperator : public ControlOperator {
 
   // The sequence of a state: its initial rows and one for each step. The former are (rows, batch,
   // n), (batch, n) or (n), the same for the whole batch.
-  Shape state_shape(const Tensor& initial, const std::string& what, int64_t steps,
+  Shape state_shape(const Tensor& initial, const Operand& what, int64_t steps,
                     int64_t batch) const {
     const int rank = initial.rank();
     CAFFE2_ENFORCE(rank >= 1 && rank <= 3 && initial.type() == DataType::kFloat, what, " has type ",
@@ -376,7 +376,7 @@ class RecurrentNetworkGradientOperator : public RecurrentOperator {
   const Tensor& forward_input(int64_t i) const {
     return input(static_cast<int>(i) + static_cast<int>(with_grads_.size()));
   }
-  std::string describe_forward(int64_t i) const {
+  Operand describe_forward(int64_t i) const {
     return describe_input(static_cast<int>(i) + static_cast<int>(with_grads_.size()));
   }
 

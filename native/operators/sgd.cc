@@ -25,7 +25,7 @@ class Counting : public Operator {
 
  protected:
   // The value that comes after the counter `iter`.
-  static int64_t next(const Tensor& iter, const std::string& what) {
+  static int64_t next(const Tensor& iter, const Operand& what) {
     const bool narrow = iter.type() == DataType::kInt32;
     CAFFE2_ENFORCE(iter.size() == 1 && (narrow || iter.type() == DataType::kInt64), what,
                    " has shape ", iter.shape().text(), " and type ", type_name(iter.type()),
@@ -36,7 +36,7 @@ class Counting : public Operator {
     return now + 1;
   }
 
-  void count(const Tensor& iter, const std::string& what) {
+  void count(const Tensor& iter, const Operand& what) {
     const int64_t after = next(iter, what);
     output(0, iter.shape(), DataType::kInt64).mutable_data<int64_t>()[0] = after;
   }

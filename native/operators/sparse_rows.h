@@ -87,7 +87,7 @@ class SparseRowsOperator : public Operator {
 };
 
 // The number of the first step is 1, whose counter is 0.
-inline int64_t step_number(const Tensor& iter, const std::string& what) {
+inline int64_t step_number(const Tensor& iter, const Operand& what) {
   CAFFE2_ENFORCE(iter.size() == 1, what, " has shape ", iter.shape().text(),
                  "; one value is needed");
   const int64_t i = iter.data<int64_t>()[0];

@@ -65,8 +65,7 @@ WindowArguments::WindowArguments(const Arguments& args)
                  "argument 'legacy_pad' is 2 (SAME); dilation cannot be used");
 }
 
-WindowAxis WindowArguments::resolve_axis(int i, int dims, int64_t in,
-                                         const std::string& what) const {
+WindowAxis WindowArguments::resolve_axis(int i, int dims, int64_t in, const Operand& what) const {
   WindowAxis w;
   if (global_) {
     w.kernel = in;
@@ -99,7 +98,7 @@ WindowAxis WindowArguments::resolve_axis(int i, int dims, int64_t in,
   return w;
 }
 
-Window WindowArguments::resolve(int rank, const int64_t* sizes, const std::string& what,
+Window WindowArguments::resolve(int rank, const int64_t* sizes, const Operand& what,
                                 int64_t frames) const {
   const int dims = rank - 2;
   const auto require_count = [&](const Values& given, const char* name, int wanted) {
@@ -131,7 +130,7 @@ Window WindowArguments::resolve(int rank, const int64_t* sizes, const std::strin
   return w;
 }
 
-void WindowAxis::require_pads_inside(int64_t in, const std::string& what) const {
+void WindowAxis::require_pads_inside(int64_t in, const Operand& what) const {
   CAFFE2_ENFORCE(pad_begin < kernel && pad_end < kernel, "pads of ", pad_begin, " and ", pad_end,
                  "; less than the kernel (", kernel, ") is allowed");
   const int64_t start = (out - 1) * stride - pad_begin;
@@ -139,8 +138,7 @@ void WindowAxis::require_pads_inside(int64_t in, const std::string& what) const 
                  in, " wide there");
 }
 
-Activations::Activations(const Tensor& x, bool channels_last, const std::string& what,
-                         int max_dims) {
+Activations::Activations(const Tensor& x, bool channels_last, const Operand& what, int max_dims) {
   CAFFE2_ENFORCE(x.rank() >= 2 && x.rank() <= max_dims + 2, what, " has shape ", x.shape().text(),
                  "; batch, channels and 1 to ", max_dims, " spatial dimensions are needed");
   for (int i = 1; i < x.rank(); i++) {

@@ -15,7 +15,7 @@ struct WindowAxis {
   int64_t reach_end = 0;  // pad_end, more where the output size was rounded up
   int64_t out = 1;        // output size
 
-  void require_pads_inside(int64_t in, const std::string& what) const;
+  void require_pads_inside(int64_t in, const Operand& what) const;
 };
 
 // One window over frames, height and width; one-dimensional data has height 1, and what has fewer
@@ -38,7 +38,7 @@ class WindowArguments {
 
   // For data with `rank` - 2 spatial dimensions, height and width in `sizes`. Raises for windows
   // that do not fit.
-  Window resolve(int rank, const int64_t* sizes, const std::string& what, int64_t frames = 1) const;
+  Window resolve(int rank, const int64_t* sizes, const Operand& what, int64_t frames = 1) const;
 
  private:
   // One value for all dimensions, or one for each; pads: all before the data, then all behind it.
@@ -50,7 +50,7 @@ class WindowArguments {
   };
   static Values per_dimension(const Arguments& args, const std::string& name, bool required);
   static Values pads_of(const Arguments& args);
-  WindowAxis resolve_axis(int i, int dims, int64_t in, const std::string& what) const;
+  WindowAxis resolve_axis(int i, int dims, int64_t in, const Operand& what) const;
 
   Values kernel_, stride_, dilation_, pads_;
   int legacy_pad_;
@@ -61,7 +61,7 @@ class WindowArguments {
 struct Activations {
   int64_t n = 1, c = 1, frames = 1, size[2] = {1, 1};
 
-  Activations(const Tensor& x, bool channels_last, const std::string& what, int max_dims = 2);
+  Activations(const Tensor& x, bool channels_last, const Operand& what, int max_dims = 2);
   int64_t plane() const { return size[0] * size[1]; }
 };
 

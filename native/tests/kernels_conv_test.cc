@@ -367,5 +367,80 @@ TEST_CASE("blocked layout: there and back, missing channels are zero") {
   }
 }
 
+// The same convolution twice, or once in strips.
+TEST_CASE("a pointwise and a depthwise convolution in one are the same as one after the other") {
+  struct Size {
+    int64_t n, c, e, h, w, kernel, stride, pad;
+  };
+  for (const Table* kernels : tables()) {
+    for (const Size& z : {Size{1, 3, 8, 5, 7, 3, 1, 1}, Size{2, 24, 40, 9, 6, 3, 2, 1},
+                          Size{1, 16, 33, 64, 110, 5, 2, 2}, Size{1, 7, 20, 120, 112, 3, 1, 0}}) {
+      ExpandDepthwise f;
+      f.expand = {.n = z.n, .c = z.c, .h = z.h, .w = z.w, .k = z.e};
+      f.depthwise = {.n = z.n,
+                     .c = z.e,
+                     .h = z.h,
+                     .w = z.w,
+                     .k = z.e,
+                     .kh = z.kernel,
+                     .kw = z.kernel,
+                     .stride_h = z.stride,
+                     .stride_w = z.stride,
+                     .pad_t = z.pad,
+                     .pad_l = z.pad,
+                     .pad_b = z.pad,
+                     .pad_r = z.pad,
+                     .group = z.e};
+      INFO(isa_name(kernels->isa), ", expand ", describe(f.expand), ", depthwise ",
+           describe(f.depthwise));
+      f.between = {0, 1};
+      f.bounds = {-0.5f, 2};
+      Random random(3);
+      const Floats x = random.floats(z.n * z.c * z.h * z.w), we = random.floats(z.e * z.c),
+                   be = random.floats(z.e), wd = random.floats(z.e * z.kernel * z.kernel),
+                   bd = random.floats(z.e);
+      f.expand_bias = be.data();
+      f.bias = bd.data();
+      const int64_t pixels = f.depthwise.oh() * f.depthwise.ow();
+      Scratch in(kernels->blocked_bytes(z.n, z.c, z.h * z.w));
+      kernels->to_blocked(z.n, z.c, z.h * z.w, x.data(), in.get(), threads(1));
+      Scratch expand_packed(kernels->conv_packed_bytes(f.expand, ConvAlgorithm::kDirect));
+      Scratch packed(kernels->conv_packed_bytes(f.depthwise, ConvAlgorithm::kDepthwise));
+      kernels->conv_pack(f.expand, ConvAlgorithm::kDirect, we.data(), expand_packed.get(),
+                         threads(1));
+      kernels->conv_pack(f.depthwise, ConvAlgorithm::kDepthwise, wd.data(), packed.get(),
+                         threads(1));
+
+      const auto step = [&](const ConvShape& s, ConvAlgorithm algorithm, Layout x_layout,
+                            const float* bias, Bounds bounds, const float* from,
+                            const float* weights) {
+        ConvForward forward;
+        forward.shape = s;
+        forward.algorithm = algorithm;
+        forward.x_layout = x_layout;
+        forward.bias = bias;
+        forward.bounds = bounds;
+        Floats y(s.n * s.k * s.oh() * s.ow());
+        Scratch scratch(kernels->conv_scratch_bytes(s, ConvPass::kForward, algorithm, 1));
+        kernels->conv_forward(forward, from, weights, y.data(), scratch.get(), threads(1));
+        return y;
+      };
+      const Floats between = step(f.expand, ConvAlgorithm::kDirect, Layout::kPlain, f.expand_bias,
+                                  f.between, x.data(), expand_packed.get());
+      const Floats expected = step(f.depthwise, ConvAlgorithm::kDepthwise, Layout::kPlain, f.bias,
+                                   f.bounds, between.data(), packed.get());
+      for (const int count : {1, 3}) {
+        Scratch out(kernels->blocked_bytes(z.n, z.e, pixels));
+        Scratch scratch(kernels->expand_depthwise_scratch_bytes(f, count));
+        kernels->expand_depthwise(f, in.get(), expand_packed.get(), packed.get(), out.get(),
+                                  scratch.get(), threads(count));
+        Floats y(expected.size());
+        kernels->from_blocked(z.n, z.e, pixels, out.get(), y.data(), threads(1));
+        CHECK(y == expected);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace caffe2::kernels::testing

@@ -59,6 +59,22 @@ class Builder:
         )
         self.values[y] = (k, (size - 1) // stride + 1)
 
+    def inverted(self):
+        """What a pass makes one operator of, where nothing else reads what is between."""
+        x = self.source(lambda c, size: size >= 3)
+        c, size = self.values[x]
+        k, stride = self.draw(st.sampled_from(CHANNELS[1:])), self.draw(st.sampled_from([1, 2]))
+        shape = (k, c, 1, 1) if self.order == "NCHW" else (k, 1, 1, c)
+        e, y = self.name(), self.name()
+        weights = [self.param(*shape), self.param(k)]
+        self.op("Conv", [x, *weights], [e], kernel=1, order=self.order)
+        if self.draw(st.booleans()):
+            self.op("Relu", [e], [e])
+        shape = (k, 1, 3, 3) if self.order == "NCHW" else (k, 3, 3, 1)
+        args = {"kernel": 3, "pad": 1, "stride": stride, "group": k, "order": self.order}
+        self.op("Conv", [e, self.param(*shape), self.param(k)], [y], **args)
+        self.values[e], self.values[y] = (k, size), (k, (size - 1) // stride + 1)
+
     def pool(self):
         x = self.source(lambda c, size: size >= 2)
         c, size = self.values[x]
@@ -103,7 +119,7 @@ class Builder:
         self.values[y] = self.values[x]
 
 
-STEPS = ("conv", "conv", "conv", "pool", "unary", "unary", "sum", "concat", "normalize")
+STEPS = ("conv", "conv", "conv", "inverted", "pool", "unary", "unary", "sum", "concat", "normalize")
 
 
 @st.composite
@@ -186,3 +202,22 @@ def test_a_sum_that_does_not_fit_runs_by_itself(add):
         with pytest.raises(RuntimeError, match=r"Sum.*'r'"):
             predictor.run([x, small.astype(np.float32)])
     close(predictor.run([x, big])[0], np.maximum(y + big, 0))
+
+
+def test_filters_are_packed_anew_when_they_change():
+    rng = np.random.default_rng(2)
+    shapes = {"x": (1, 5, 6, 6), "we": (20, 5, 1, 1), "be": (20,), "wd": (20, 1, 3, 3), "bd": (20,)}
+    net = caffe2_pb2.NetDef(name="net", external_input=shapes)
+    net.op.append(core.CreateOperator("ExpandDepthwise", list(shapes), ["y"], kernel=3, max=1.0))
+    workspace.ResetWorkspace()
+    fed = {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+    for name, value in fed.items():
+        workspace.FeedBlob(name, value)
+    workspace.CreateNet(net)
+    body = ops.find("ExpandDepthwise")
+    for changed in ("x", "we", "wd", "be"):
+        fed[changed] = rng.normal(size=shapes[changed]).astype(np.float32)
+        workspace.FeedBlob(changed, fed[changed])
+        workspace.RunNet("net")
+        (wanted,) = body.run(body.view_of(net.op[0]), list(fed.values()))
+        close(workspace.FetchBlob("y"), wanted)

@@ -30,6 +30,10 @@ PARAMS = {
     "factor": values(C, 1, 1),
     "term": values(1, C, 1, 1),
     "legacy": values(C),
+    "we": values(8, 3, 1, 1),
+    "be": values(8),
+    "wd": values(8, 1, 3, 3),
+    "bd": values(8),
 }
 BN = ("gamma", "beta", "mean", "var")
 CONV = core.CreateOperator("Conv", ["x", "w", "b"], ["y"], kernel=3, pad=1)
@@ -70,6 +74,40 @@ def check(net, types, x=None, without=()):
 
 def op(type, inputs, outputs, **args):
     return core.CreateOperator(type, inputs, outputs, **args)
+
+
+EXPAND = op("Conv", ["x", "we", "be"], ["e"], kernel=1)
+DEPTHWISE = op("Conv", ["e", "wd", "bd"], ["z"], kernel=3, pad=1, stride=2, group=8)
+
+
+@pytest.mark.parametrize(
+    "between",
+    [(), (op("Relu", ["e"], ["e"]),), (op("Clip", ["e"], ["e"], min=-0.5, max=1.0),)],
+    ids=["nothing", "Relu", "Clip"],
+)
+def test_a_depthwise_convolution_computes_its_input(between):
+    net = net_of(EXPAND, *between, DEPTHWISE, op("Relu", ["z"], ["z"]))
+    _, notes = check(net, ["ExpandDepthwise", "Relu"])
+    assert notes == ["fuse_depthwise: Conv 'e' computed within Conv 'z'"]
+    check(net, [o.type for o in net.op], without=["fuse_depthwise"])
+
+
+@pytest.mark.parametrize(
+    "operators, outputs",
+    [
+        ((EXPAND, DEPTHWISE), ("e", "z")),
+        ((EXPAND, DEPTHWISE, op("Relu", ["e"], ["r"])), ("z", "r")),
+        ((EXPAND, op("Relu", ["e"], ["x"]), DEPTHWISE), ("x", "z")),
+        ((EXPAND, op("Clip", ["e"], ["e"], min=float("nan")), DEPTHWISE), ("z",)),
+        ((op("Conv", ["x", "we", "be"], ["e"], kernel=1, pad=1), DEPTHWISE), ("z",)),
+        ((op("Conv", ["x", "we", "be"], ["e"], kernel=1, engine="IM2COL"), DEPTHWISE), ("z",)),
+        ((op("Conv", ["x", "we"], ["e"], kernel=1), DEPTHWISE), ("z",)),
+        ((EXPAND, op("Relu", ["x"], ["x"]), DEPTHWISE), ("x", "z")),
+    ],
+    ids=["output", "two readers", "renamed", "no bound", "pad", "engine", "no bias", "x changes"],
+)
+def test_what_is_seen_of_two_convolutions_stays(operators, outputs):
+    check(net_of(*operators, outputs=outputs), [o.type for o in operators])
 
 
 def test_batch_norm_becomes_a_part_of_the_convolution():

@@ -1,0 +1,105 @@
+"""Passes that make one operator of several."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from caffe2.graph.upgrade import HINTS
+from caffe2.ops import geometry
+from caffe2.ops.arguments import OperatorError
+from caffe2.ops.declaration import OpView
+from caffe2.passes.model import InferenceModel
+from caffe2.proto import caffe2_pb2
+
+# What Conv has and ExpandDepthwise has not.
+_LEFT_OUT = {"group", "no_bias", "order"}
+
+
+def fuse_depthwise(model: InferenceModel) -> list[str]:
+    """Makes one ExpandDepthwise of a 1x1 Conv, Relu or Clip, and a depthwise Conv."""
+    notes = []
+    index = 0
+    while index < len(model.op):
+        note = _fused_with_next(model, index)
+        if note is None:
+            index += 1
+        else:
+            notes.append(note)
+    return notes
+
+
+def _fused_with_next(model: InferenceModel, index: int) -> str | None:
+    expand = model.op[index]
+    if not _is_pointwise(model, index):
+        return None
+    clip: int | None = None
+    bounds: tuple[float | None, float | None] = (None, None)
+    last = _only_reader(model, index)
+    if last is not None and model.op[last].type in ("Relu", "Clip"):
+        clip, view = last, model.view(last)
+        if view is None or model.op[clip].control_input:
+            return None
+        bounds = (0.0, None) if view.type == "Relu" else (view.args.min, view.args.max)
+        last = _only_reader(model, clip)
+    if (
+        last is None
+        or not _is_depthwise(model, last)
+        or any(np.isnan(b) for b in bounds if b is not None)
+    ):
+        return None
+    depthwise = model.op[last]
+    if any(name in op.output for name in expand.input for op in model.op[index + 1 : last]):
+        return None
+    fused = caffe2_pb2.OperatorDef(type="ExpandDepthwise", name=depthwise.name)
+    fused.input.extend([*expand.input, *depthwise.input[1:]])
+    fused.output.extend(depthwise.output)
+    fused.arg.extend(arg for arg in depthwise.arg if arg.name not in _LEFT_OUT)
+    for name, bound in zip(("min", "max"), bounds, strict=True):
+        if bound is not None:
+            fused.arg.add(name=name, f=bound)
+    note = f"Conv '{expand.output[0]}' computed within Conv '{depthwise.output[0]}'"
+    depthwise.CopyFrom(fused)
+    for i in (clip, index):
+        if i is not None:
+            del model.op[i]
+    return note
+
+
+def _conv(model: InferenceModel, index: int) -> OpView | None:
+    """A Conv with a bias, of two dimensions, whose weights do not change."""
+    op, view = model.op[index], model.view(index)
+    if view is None or op.type != "Conv" or len(op.input) != 3 or op.control_input:
+        return None
+    if op.engine and op.engine not in HINTS:
+        return None
+    filter = model.constant(op.input[1])
+    if filter is None or filter.ndim != 4 or model.constant(op.input[2]) is None:
+        return None
+    return view if view.args.order == "NCHW" and not view.args.global_pooling else None
+
+
+def _is_pointwise(model: InferenceModel, index: int) -> bool:
+    view = _conv(model, index)
+    filter = model.constant(model.op[index].input[1]) if view else None
+    if view is None or filter is None or view.args.group != 1 or filter.shape[2:] != (1, 1):
+        return False
+    try:
+        strides, pads = geometry.per_axis(view.args, "stride", 2), geometry.pads(view.args, 2)
+    except OperatorError:
+        return False  # the run will say what is wrong with it
+    return strides == (1, 1) and pads == ((0, 0), (0, 0))
+
+
+def _is_depthwise(model: InferenceModel, index: int) -> bool:
+    view = _conv(model, index)
+    filter = model.constant(model.op[index].input[1]) if view else None
+    return view is not None and filter is not None and filter.shape[:2] == (view.args.group, 1)
+
+
+def _only_reader(model: InferenceModel, index: int) -> int | None:
+    """What alone reads the only output of an operator, as one of its inputs."""
+    op = model.op[index]
+    readers = model.readers(index, op.output[0])
+    if len(op.output) != 1 or len(readers) != 1 or readers[0] == len(model.op):
+        return None
+    return readers[0] if list(model.op[readers[0]].input).count(op.output[0]) == 1 else None
