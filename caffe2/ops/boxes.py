@@ -185,9 +185,11 @@ def _soft(boxes: Array, scores: Array, args: SimpleNamespace) -> tuple[Array, Ar
     kept: list[int] = []
     left = np.arange(len(scores))
     while left.size:
-        best = left[int(np.argmax(scores[left]))]
+        place = int(np.argmax(scores[left]))
+        best = left[place]
         kept.append(best)
-        left = left[left != best]
+        left[place] = left[0]  # which decides between equal scores later, as in the original
+        left = left[1:]
         shares = overlap(boxes[best], boxes[left], one_more(args))
         if args.soft_nms_method == "gaussian":
             falls = np.exp(-shares * shares / F4(args.soft_nms_sigma), dtype=F4)

@@ -368,7 +368,8 @@ class BoxWithNMSLimitOperator : public Operator {
                                          [&](int a, int b) { return scores[a] < scores[b]; });
       const int chosen = *best;
       kept.push_back(chosen);
-      left.erase(best);
+      *best = left.front();  // which decides between equal scores later, as in the original
+      left.erase(left.begin());
       for (const int other : left) {
         const float share = overlap(boxes[chosen], boxes[other], rules_);
         if (gaussian_) {

@@ -101,6 +101,17 @@ def test_the_engine_sorts_equal_scores_as_the_original_does(most, rows):
     assert classes.tolist() == [k for k, own in enumerate(rows, 1) for _ in own]
 
 
+@pytest.mark.parametrize("method", ["linear", "gaussian"])
+def test_soft_suppression_puts_the_first_box_where_the_chosen_one_was(run, method):
+    starts = np.arange(6, dtype=F4) * 20
+    box = np.stack([starts, starts * 0, starts + 5, starts * 0 + 5], axis=1)
+    scores = F4([0.5, 0.5, 0.5, 0.75, 0.5, 0.5])
+    inputs = [np.stack([1 - scores, scores], axis=1), np.tile(box, (1, 2))]
+    args = {"soft_nms_enabled": 1, "soft_nms_method": method}
+    _, left, _ = run("BoxWithNMSLimit", inputs, 3, **args)
+    assert (left[:, 0] / 20).tolist() == [3, 1, 2, 0, 4, 5]
+
+
 def test_proposals_of_equal_scores_go_by_anchor_then_place(run):
     deltas, info = np.zeros((1, 12, 2, 2), F4), F4([[1000, 1000, 1]])
     anchors = F4([[0, 0, 8, 8], [0, 0, 9, 8], [0, 0, 10, 8]])
