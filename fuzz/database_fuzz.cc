@@ -44,7 +44,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     DatabaseReader reader(open_database({}, "minidb", path, DatabaseMode::kRead), path, 1, 0);
     BlobAssembler assembler(engine);
     bool joining = true;
-    reader.read_all([&](std::string_view key, std::string_view value) {
+    Cancellation cancellation(engine.hooks());
+    reader.read_all(cancellation, [&](std::string_view key, std::string_view value) {
       require(key.size() + value.size() <= size && name_of_key(key).size() <= key.size());
       refused([&] { deserialize_blob(value, engine); });
       if (joining) joining = !refused([&] { assembler.add(value); }) && !assembler.complete();
@@ -60,7 +61,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       return true;
     });
     assembler.missing_text();
-    reader.read();
+    reader.read(cancellation);
   });
   return 0;
 }
