@@ -66,7 +66,7 @@ def save_graph(net: caffe2_pb2.NetDef, params: dict[str, Any], folder: Path) -> 
     import numpy as np
 
     params = dict(params)
-    folded, _ = passes.optimize(net, params)
+    folded, _ = passes.optimize(net, params, without=["fuse_depthwise"])
     nodes = []
     for op in folded.op:
         args = vars(ops.find(op.type).view_of(op).args)

@@ -139,7 +139,7 @@ class Predictor:
             predict.SerializeToString(), hide_intermediates=True, own_inputs=True
         )
         listed = self.needed or self.inputs[:1]
-        self._prepared = self._workspace.prepare(self._name, listed, self.outputs)
+        self._prepared: Any = self._workspace.prepare(self._name, listed, self.outputs)
 
     def _optimized(self, predict: caffe2_pb2.NetDef, filled: set[str]) -> caffe2_pb2.NetDef:
         # What init_net fills may stand for an input, so only weights are taken as constant.
@@ -185,9 +185,9 @@ class Predictor:
         """
         if type(inputs) is list:  # the usual case, at once
             with self._lock:
-                found = self._prepared.run(inputs)
+                found: list[Array] | None = self._prepared.run(inputs)
             if found is not None:
-                return cast(list[Array], found)
+                return found
         named = self._named(inputs)
         with self._lock:
             for name, value in named.items():

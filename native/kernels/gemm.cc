@@ -81,38 +81,60 @@ struct Finish {
     if (bias) v += bias[i * bias_stride];
     *y = cut(v, bounds);
   }
-};
-
-// y[j] = row j of B[n, k] times x: four rows at a time.
-static void rows_times_vector(int64_t n, int64_t k, const float* b, int64_t ldb, const float* x,
-                              const Finish& finish, int64_t first, float* y, int64_t y_stride) {
-  for (int64_t j = 0; j < n; j += 4) {
-    const int rows = (int)min_of<int64_t>(4, n - j);
-    const float* row[4];
-    for (int i = 0; i < 4; i++) row[i] = b + (j + min_of(i, rows - 1)) * ldb;
-    vf even[4] = {}, odd[4] = {};
-    int64_t l = 0;
-    for (; l + 2 * VL <= k; l += 2 * VL) {
-      const vf x0 = load(x + l), x1 = load(x + l + VL);
-#pragma GCC unroll 4
-      for (int i = 0; i < 4; i++) {
-        even[i] += load(row[i] + l) * x0;
-        odd[i] += load(row[i] + l + VL) * x1;
+  // The same for n neighbouring sums that are in y, with beta = 0.
+  FORCE_INLINE void in_place(int64_t n, int64_t first, float* y) const {
+    for (int64_t j = 0; j < n; j += VL) {
+      const int width = (int)min_of<int64_t>(VL, n - j);
+      vf v = width == VL ? load(y + j) : load_partial(y + j, width);
+      v *= splat(alpha);
+      if (bias && bias_stride == 0) v += splat(*bias);
+      if (bias && bias_stride == 1) {
+        v += width == VL ? load(bias + first + j) : load_partial(bias + first + j, width);
       }
-    }
-    for (; l < k; l += VL) {
-      const int left = (int)min_of<int64_t>(VL, k - l);
-      for (int i = 0; i < 4; i++) {
-        even[i] += left == VL ? load(row[i] + l) * load(x + l)
-                              : load_partial(row[i] + l, left) * load_partial(x + l, left);
+      v = cut(v, bounds);
+      if (width == VL) {
+        store(y + j, v);
+      } else {
+        store_partial(y + j, v, width);
       }
-    }
-    alignas(kAlignment) float sums[VL];
-    store(sums, reduce_sums(even[0] + odd[0], even[1] + odd[1], even[2] + odd[2], even[3] + odd[3]));
-    for (int i = 0; i < rows; i++) {
-      finish(sums[i * VL / 4], first + j + i, y + (j + i) * y_stride);
     }
   }
+};
+
+// y[j] = row j of B[n, k] times x: eight rows at a time.
+static void rows_times_vector(int64_t n, int64_t k, const float* b, int64_t ldb, const float* x,
+                              const Finish& finish, int64_t first, float* y, int64_t y_stride) {
+  constexpr int ROWS = 8;
+  const bool simple = finish.beta == 0 && y_stride == 1;
+  for (int64_t j = 0; j < n; j += ROWS) {
+    const int rows = (int)min_of<int64_t>(ROWS, n - j);
+    const float* row[ROWS];
+    for (int i = 0; i < ROWS; i++) row[i] = b + (j + min_of(i, rows - 1)) * ldb;
+    vf acc[ROWS] = {};
+    int64_t l = 0;
+    for (; l + VL <= k; l += VL) {
+      const vf xv = load(x + l);
+#pragma GCC unroll 8
+      for (int i = 0; i < ROWS; i++) acc[i] += load(row[i] + l) * xv;
+    }
+    if (l < k) {
+      const int left = (int)(k - l);
+      const vf xv = load_partial(x + l, left);
+#pragma GCC unroll 8
+      for (int i = 0; i < ROWS; i++) acc[i] += load_partial(row[i] + l, left) * xv;
+    }
+    alignas(kAlignment) float sums[2 * VL];
+    store(sums, reduce_sums(acc[0], acc[1], acc[2], acc[3]));
+    store(sums + VL, reduce_sums(acc[4], acc[5], acc[6], acc[7]));
+    if (simple) {
+      for (int i = 0; i < rows; i++) y[j + i] = sums[i * VL / 4];
+    } else {
+      for (int i = 0; i < rows; i++) {
+        finish(sums[i * VL / 4], first + j + i, y + (j + i) * y_stride);
+      }
+    }
+  }
+  if (simple) finish.in_place(n, first, y);
 }
 
 constexpr int STRIP = 8 * VL;  // columns summed in registers
@@ -147,7 +169,7 @@ static void vector_times_columns(int64_t n, int64_t k, const float* b, int64_t l
 static void vector_product(bool by_rows, int64_t n, int64_t k, const float* b, int64_t ldb,
                            const float* x, const Finish& finish, float* y, int64_t y_stride,
                            const Parallel& parallel) {
-  const int64_t rows = max_of<int64_t>(4, round_up(ELEMENTS / max_of<int64_t>(k, 1), 4));
+  const int64_t rows = max_of<int64_t>(8, round_up(ELEMENTS / max_of<int64_t>(k, 1), 8));
   for_ranges(parallel, n, by_rows ? rows : STRIP, [&](int64_t begin, int64_t end) {
     if (by_rows) {
       rows_times_vector(end - begin, k, b + begin * ldb, ldb, x, finish, begin,
