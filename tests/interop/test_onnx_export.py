@@ -59,6 +59,11 @@ OPERATORS = [
     ("BatchMatMul", [floats(5, 2, 3), floats(5, 4, 3)], {"trans_b": 1}),
     ("Conv", [X4, floats(3, 4, 3, 3), floats(3)], {"kernel": 3, "pad": 1, "stride": 2}),
     ("Conv", [X4, floats(4, 2, 2, 3)], {"kernel_h": 2, "kernel_w": 3, "group": 2}),
+    (
+        "ExpandDepthwise",
+        [X4, floats(6, 4, 1, 1), floats(6), floats(6, 1, 3, 3), floats(6)],
+        {"kernel": 3, "pad": 1, "stride": 2, "min": 0.0, "max": 1.0},
+    ),
     ("ConvTranspose", [X4, floats(4, 3, 2, 2)], {"kernel": 2, "stride": 2, "adj": 1}),
     ("MaxPool", [X4], {"kernels": [2, 2], "strides": [2, 1], "pads": [0, 1, 1, 0]}),
     ("MaxPool", [X4], {"kernel": 2, "stride": 2, "legacy_pad": 3}),

@@ -55,6 +55,13 @@ def conv(op: Operator) -> None:
     op.emit("Conv", **_window(op), group=op.arg("group", 1))
 
 
+def expand_depthwise(op: Operator) -> None:
+    x, expand, expand_bias, filter, bias = op.inputs
+    between = op.step("Conv", [x, expand, expand_bias], kernel_shape=[1, 1])
+    between = op.step("Clip", [between], min=float(op.arg("min")), max=float(op.arg("max")))
+    op.emit("Conv", [between, filter, bias], **_window(op), group=op.shape(3)[0])
+
+
 def conv_transpose(op: Operator) -> None:
     window = _window(op)
     adjust = _numbers(op, "adjs", "adj", ("h", "w"), len(window["kernel_shape"]))

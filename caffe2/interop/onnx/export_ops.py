@@ -230,6 +230,7 @@ EXPORTERS: dict[str, Callable[[Operator], None]] = {
     **{name: partial(_plain, theirs) for name, theirs in _RENAMED.items()},
     **dict.fromkeys(_WITH_ARGUMENTS, _arguments),
     **dict.fromkeys(_BINARY, _binary),
+    "ExpandDepthwise": layers.expand_depthwise,
     **dict.fromkeys(("Conv", "Conv1D", "Conv2D", "Conv3D"), layers.conv),
     **dict.fromkeys(("MaxPool", "AveragePool", "MaxPool2D", "AveragePool2D"), layers.pool),
     **dict.fromkeys(("FC", "FCTransposed"), layers.fc),
