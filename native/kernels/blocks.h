@@ -21,27 +21,31 @@ FORCE_INLINE int lane_count(int threads, int64_t blocks) {
 // Calls body(block, lane) for every block. No two calls with the same lane run at the same time, so
 // that body may use the lane's slice of scratch. Each lane begins with a share of its own, so that
 // operators that follow each other find their data in the caches of their core, and goes on with
-// what others left; which lane gets which block must not influence results.
+// what others left; which lane gets which block must not influence results. `backwards`: each share
+// from its end.
 template <class Body>
-void for_blocks(const Parallel& parallel, int64_t blocks, const Body& body) {
+void for_blocks(const Parallel& parallel, int64_t blocks, const Body& body,
+                bool backwards = false) {
   const int lanes = lane_count(parallel.threads, blocks);
   if (lanes == 1 || parallel.run == nullptr) {
-    for (int64_t b = 0; b < blocks; b++) body(b, 0);
+    for (int64_t b = 0; b < blocks; b++) body(backwards ? blocks - 1 - b : b, 0);
     return;
   }
   struct alignas(kAlignment) Share {
-    ptrdiff_t next, end;
+    ptrdiff_t next, begin, end;
   };
   struct Context {
     const Body* body;
+    bool backwards;
     int count;
     Share shares[16];
   } context;
   context.body = &body;
+  context.backwards = backwards;
   context.count = (int)min_of<int64_t>(lanes, 16);
   for (int i = 0; i < context.count; i++) {
-    context.shares[i] = {(ptrdiff_t)(i * blocks / context.count),
-                         (ptrdiff_t)((i + 1) * blocks / context.count)};
+    const auto begin = (ptrdiff_t)(i * blocks / context.count);
+    context.shares[i] = {begin, begin, (ptrdiff_t)((i + 1) * blocks / context.count)};
   }
   parallel.run(
       parallel.pool, lanes,
@@ -52,7 +56,7 @@ void for_blocks(const Parallel& parallel, int64_t blocks, const Body& body) {
           for (;;) {
             const ptrdiff_t b = __atomic_fetch_add(&share.next, 1, __ATOMIC_RELAXED);
             if (b >= share.end) break;
-            (*c.body)(b, lane);
+            (*c.body)(c.backwards ? share.begin + share.end - 1 - b : b, lane);
           }
         }
       },
@@ -61,9 +65,11 @@ void for_blocks(const Parallel& parallel, int64_t blocks, const Body& body) {
 
 // Calls body(begin, end) for consecutive ranges of `step` elements of [0, n).
 template <class Body>
-void for_ranges(const Parallel& parallel, int64_t n, int64_t step, const Body& body) {
-  for_blocks(parallel, ceil_div(n, step),
-             [&](int64_t b, int) { body(b * step, min_of(n, (b + 1) * step)); });
+void for_ranges(const Parallel& parallel, int64_t n, int64_t step, const Body& body,
+                bool backwards = false) {
+  for_blocks(
+      parallel, ceil_div(n, step),
+      [&](int64_t b, int) { body(b * step, min_of(n, (b + 1) * step)); }, backwards);
 }
 
 // Elements per block of a cheap loop over memory: less is not worth another thread.

@@ -168,9 +168,9 @@ static void vector_times_columns(int64_t n, int64_t k, const float* b, int64_t l
 // y[n] = x[k] * B, where B is stored [n, k] (by_rows) or [k, n].
 static void vector_product(bool by_rows, int64_t n, int64_t k, const float* b, int64_t ldb,
                            const float* x, const Finish& finish, float* y, int64_t y_stride,
-                           const Parallel& parallel) {
+                           bool backwards, const Parallel& parallel) {
   const int64_t rows = max_of<int64_t>(8, round_up(ELEMENTS / max_of<int64_t>(k, 1), 8));
-  for_ranges(parallel, n, by_rows ? rows : STRIP, [&](int64_t begin, int64_t end) {
+  const auto multiply = [&](int64_t begin, int64_t end) {
     if (by_rows) {
       rows_times_vector(end - begin, k, b + begin * ldb, ldb, x, finish, begin,
                         y + begin * y_stride, y_stride);
@@ -178,7 +178,8 @@ static void vector_product(bool by_rows, int64_t n, int64_t k, const float* b, i
       vector_times_columns(end - begin, k, b + begin, ldb, x, finish, begin, y + begin * y_stride,
                            y_stride);
     }
-  });
+  };
+  for_ranges(parallel, n, by_rows ? rows : STRIP, multiply, backwards);
 }
 
 // ---- the general product -----------------------------------------------------
@@ -321,7 +322,9 @@ static void multiply(Gemm g, const float* a, const float* b, const float* packed
         copy_strided(a + i, g.lda, g.k, (float*)scratch);
         x = (const float*)scratch;
       }
-      vector_product(g.trans_b, g.n, g.k, b, g.ldb, x, finish, c + i * g.ldc, 1, parallel);
+      const bool backwards = g.backwards != (i % 2 == 1);
+      vector_product(g.trans_b, g.n, g.k, b, g.ldb, x, finish, c + i * g.ldc, 1, backwards,
+                     parallel);
     }
     return;
   }
@@ -332,7 +335,8 @@ static void multiply(Gemm g, const float* a, const float* b, const float* packed
       copy_strided(b, g.ldb, g.k, (float*)scratch);
       x = (const float*)scratch;
     }
-    return vector_product(!g.trans_a, g.m, g.k, a, g.lda, x, finish, c, g.ldc, parallel);
+    return vector_product(!g.trans_a, g.m, g.k, a, g.lda, x, finish, c, g.ldc, g.backwards,
+                          parallel);
   }
   if (g.beta != 0 && g.beta != 1) {
     scale_rows(g, Bounds(), c);

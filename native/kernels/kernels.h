@@ -49,6 +49,9 @@ struct Gemm {
   float alpha = 1, beta = 0;
   const float* bias = nullptr;  // one value per column of C, or null
   Bounds bounds;
+  // The order in which a vector product reads its matrix, which no result depends on: who turns it
+  // round each time finds first what is still in the cache.
+  bool backwards = false;
 };
 
 // 2-D convolution, NCHW. Weights are [k][c / group][kh][kw]. Positive sizes, c and k divisible by

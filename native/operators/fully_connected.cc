@@ -66,6 +66,7 @@ class FCOperator : public FullyConnected<kTransposed> {
     g.lda = s.k, g.ldb = kTransposed ? s.n : s.k, g.ldc = s.n;
     g.bias = b.data<float>();
     g.bounds = fused_bounds();
+    g.backwards = backwards_ = !backwards_;
     Tensor& y = output(0, shape, DataType::kFloat);
     void* buffer = scratch(kernels().gemm_scratch_bytes(g, parallel().threads));
     if (const float* packed = packed_weights(g)) {
@@ -101,6 +102,7 @@ class FCOperator : public FullyConnected<kTransposed> {
     return static_cast<const float*>(packed_->data());
   }
 
+  bool backwards_ = false;
   std::unique_ptr<Storage> packed_;
   std::weak_ptr<Storage> source_;
   uint64_t version_ = 0;

@@ -75,7 +75,9 @@ void check(Case t) {
     for (int count : {1, 2, 8}) {
       Scratch scratch(kernels->gemm_scratch_bytes(g, count));
       Floats c = t.c, c_packed = t.c;
-      kernels->gemm(g, t.a.data(), t.b.data(), c.data(), scratch.get(), threads(count));
+      Gemm turned = g;
+      turned.backwards = count == 2;
+      kernels->gemm(turned, t.a.data(), t.b.data(), c.data(), scratch.get(), threads(count));
       kernels->gemm_packed(g, t.a.data(), packed.get(), c_packed.data(), scratch.get(),
                            threads(count));
       CHECK(wrong_values(t, c) == 0);
