@@ -9,7 +9,7 @@ from google.protobuf import text_format
 from google.protobuf.message import DecodeError
 
 from caffe2 import ops
-from caffe2.graph.reading import rename_old_fields
+from caffe2.graph.reading import parse_text
 from caffe2.proto import caffe2_pb2
 
 DEEPEST = 64  # as in the engine
@@ -40,9 +40,8 @@ def nets_of(op: caffe2_pb2.OperatorDef) -> Iterator[tuple[str, caffe2_pb2.NetDef
 
 def read_quoted(text: bytes) -> caffe2_pb2.NetDef | None:
     """The net that a string argument holds, as text or as bytes; None when it is none."""
-    net = caffe2_pb2.NetDef()
     try:
-        text_format.Parse(rename_old_fields(text.decode()), net, allow_unknown_field=True)
+        net = parse_text(caffe2_pb2.NetDef, text.decode(), allow_unknown_field=True)
     except (text_format.ParseError, UnicodeDecodeError):
         try:
             net = caffe2_pb2.NetDef.FromString(text)

@@ -20,10 +20,8 @@ from caffe2.graph.net_records import NetRecords
 from caffe2.graph.observer import KINDS, Attached, Observer
 from caffe2.graph.operator import (
     CreateOperator,
-    IsOperator,
     MakeArgument,
     Site,
-    near_operators,
     user_site,
 )
 from caffe2.graph.python_functions import python_arguments
@@ -263,11 +261,12 @@ class Net(NetBlobs, NetRecords):
     def __getattr__(self, op_type: str) -> Callable[..., Any]:
         if op_type.startswith("_"):
             raise AttributeError(f"Attribute {op_type} not found.")
-        if not IsOperator(op_type):
-            raise AttributeError(
-                f"Method {op_type} is not a registered operator. "
-                f"Did you mean: [{','.join(near_operators(op_type))}]"
-            )
+        try:
+            ops.find(op_type)
+        except ops.UnknownOperatorError as error:
+            near = f" Did you mean: [{','.join(error.near)}]" if error.near else ""
+            problem = f"Method {op_type} is not a registered operator.{near}"
+            raise AttributeError(problem) from None
 
         def create(inputs: Any, outputs: Any = None, **kwargs: Any) -> Any:
             return self._create(op_type, inputs, outputs, kwargs)

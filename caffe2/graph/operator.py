@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import logging
 import os
 import sys
@@ -182,10 +181,3 @@ def IsOperatorWithEngine(op_type: str, engine: str) -> bool:
     """Whether the operator is declared and the engine is one that all operators have: DEFAULT (or
     ""), and REFERENCE, the NumPy body."""
     return engine in ("", "DEFAULT", "REFERENCE") and IsOperator(op_type)
-
-
-def near_operators(op_type: str) -> list[str]:
-    """Declared operators whose names look like `op_type`."""
-    by_lower = {name.lower(): name for name in ops.all()}
-    close = difflib.get_close_matches(op_type.lower(), by_lower, 5)
-    return [by_lower[name] for name in close]

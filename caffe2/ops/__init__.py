@@ -46,7 +46,11 @@ def find(type: str) -> Declaration:
 
 @functools.lru_cache(maxsize=256)  # looking is slow, and a net may ask for each of its operators
 def _near(type: str, declared: int) -> tuple[str, ...]:
-    return tuple(difflib.get_close_matches(type, _declarations, 3))
+    by_lower = {name.lower(): name for name in _declarations}
+    # Operators of somebody's own look a little like many; a wrong letter in five is a slip.
+    cutoff = 0.8 if len(type) > 5 else 0.75
+    close = difflib.get_close_matches(type.lower(), by_lower, 3, cutoff)
+    return tuple(by_lower[name] for name in close)
 
 
 def declared(type: str) -> bool:

@@ -26,12 +26,14 @@ class Parser {
         lender_(options.lender),
         operators_left_(options.max_operators),
         memory_(options.memory_base + options.memory_factor * input_size),
-        memory_left_(memory_) {}
+        memory_left_(memory_),
+        max_depth_(options.max_depth) {}
 
   template <class M>
   void read(M& message, wire::Reader in, int depth);
 
   bool borrow() const { return borrow_; }
+  int max_depth() const { return max_depth_; }
   const std::shared_ptr<const MappedFile>& lender() const { return lender_; }
 
   // Called before memory is taken.
@@ -51,6 +53,7 @@ class Parser {
   uint64_t operators_left_;
   const uint64_t memory_;
   uint64_t memory_left_;
+  const int max_depth_;
 };
 
 // Counts the packed numbers in `body`; fixed ones by their size, others by their last bytes.
@@ -208,7 +211,7 @@ class FieldParser {
 
   template <class M>
   void read(M& message) {
-    if (depth_ == 0) in_.fail("messages are nested too deep");
+    if (depth_ == 0) in_.fail(concat("messages are nested deeper than ", parser_.max_depth()));
     const std::string_view body = in_.bytes();
     parser_.read(message, wire::Reader(body, M::kName, in_.offset() - body.size()), depth_ - 1);
   }

@@ -40,7 +40,7 @@ class TextReader {
 
   template <class M>
   void read(M& message, char end, int depth) {
-    if (depth > kMaxDepth) fail("messages are nested too deep");
+    if (depth > kMaxDepth) fail(concat("messages are nested deeper than ", kMaxDepth));
     if (++messages_ > kMaxMessages) fail("there are too many messages");
     while (true) {
       const char next = peek();

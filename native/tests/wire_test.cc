@@ -395,7 +395,7 @@ TEST_CASE("wire: nesting is bounded") {
     return bytes;
   };
   CHECK(rewritten<ExecutionStep>(nested(100)) == nested(100));
-  CHECK(refusal<ExecutionStep>(nested(101)).find("nested too deep") != std::string::npos);
+  CHECK(refusal<ExecutionStep>(nested(101)).find("nested deeper than 100") != std::string::npos);
   ParseOptions shallow;
   shallow.max_depth = 3;
   CHECK(refusal<ExecutionStep>(nested(3), shallow).empty());

@@ -209,6 +209,9 @@ def test_unknown_operator():
     with pytest.raises(KeyError, match="no operator is called 'Rellu'; did you mean Relu") as error:
         ops.find("Rellu")
     assert error.value.near[0] == "Relu"
+    for own in ("Another", "MyProjOp", "CustomNms"):
+        with pytest.raises(KeyError, match=f"^no operator is called '{own}'$"):
+            ops.find(own)
 
 
 def test_all_is_in_order_of_names():
