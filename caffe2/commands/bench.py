@@ -7,7 +7,6 @@ import time
 
 import numpy as np
 
-from caffe2 import _native
 from caffe2.commands.common import (
     add_inputs,
     add_json,
@@ -18,12 +17,12 @@ from caffe2.commands.common import (
     show_json,
     show_table,
 )
-from caffe2.graph.costs import operator_flops
+from caffe2.graph.costs import steps
 from caffe2.graph.errors import UsageError
 from caffe2.graph.nesting import touching_operators
 from caffe2.ops.declaration import Spec
 from caffe2.runtime.devices import note_devices
-from caffe2.runtime.engine import new_workspace
+from caffe2.runtime.engine import new_workspace, set_threads
 from caffe2.runtime.feeding import feed
 
 
@@ -37,14 +36,15 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     model = load_model(options.model)
-    if options.runs < 1 or options.threads < 0:
-        raise UsageError("--runs is 1 or more, --threads 0 or more")
+    if options.runs < 1:
+        raise UsageError("--runs is 1 or more")
     inputs = read_inputs(options, model)
     touching = [*touching_operators(model.init), *touching_operators(model.predict)]
     if touching:
         raise UsageError(f"not run: {'; '.join(touching)}")
     note_devices(model.predict)
-    workspace = new_workspace(_native.Engine(threads=options.threads))
+    set_threads(options.threads)
+    workspace = new_workspace()
     if model.init.op:
         workspace.run_net_once(model.init.SerializeToString())
     for name, value in inputs.items():
@@ -60,8 +60,8 @@ def run(options: argparse.Namespace) -> int:
         workspace.run_net(net.name)
         times.append((time.perf_counter() - start) * 1000)
     each = workspace.time_operators(net.name, options.runs)
-    specs = model.specs({name: Spec(v.shape, v.dtype) for name, v in inputs.items()})
-    flops = [operator_flops(op, specs) for op in net.op]
+    known = model.known({name: Spec(v.shape, v.dtype) for name, v in inputs.items()})
+    flops = [step.flops for step in steps(net, known)]
     if options.json:
         operators = [
             {"index": index, "type": op.type, "output": list(op.output), "ms": ms, "flops": work}

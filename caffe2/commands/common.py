@@ -4,68 +4,24 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
-from collections.abc import Mapping, Sequence
+import zipfile
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from caffe2.graph.errors import UsageError
+from caffe2.graph.errors import DamagedError, FileError, UsageError
 from caffe2.graph.files import load_message, load_net
-from caffe2.graph.shapes import infer_shapes
-from caffe2.ops.declaration import Spec
+from caffe2.graph.model import Model, unresolved
+from caffe2.graph.nesting import reads
+from caffe2.ops.declaration import TOUCHES, Spec
 from caffe2.proto import caffe2_pb2
 
 Array = npt.NDArray[Any]
-
-
-class Model(NamedTuple):
-    """A net that predicts, and the one that fills its parameters (empty where there is none)."""
-
-    init: caffe2_pb2.NetDef
-    predict: caffe2_pb2.NetDef
-
-    @property
-    def filled(self) -> list[str]:
-        return list(dict.fromkeys(name for op in self.init.op for name in op.output))
-
-    @property
-    def stand_in(self) -> list[str]:
-        """The first input, where all are filled: its value only stands for one that is given,
-        unless that is several values."""
-        declared = list(self.predict.external_input)
-        if not set(declared) <= set(self.filled):
-            return []
-        given = {op.output[0] for op in self.init.op if op.output and _has_values(op)}
-        return [name for name in declared[:1] if name not in given]
-
-    @property
-    def inputs(self) -> list[str]:
-        """What is read and neither written before nor filled, and a filled one that stands for
-        values that are given."""
-        written, found = set(self.filled), dict.fromkeys(self.stand_in)
-        for op in self.predict.op:
-            found.update((name, None) for name in op.input if name not in written)
-            written.update(op.output)
-        return list(found)
-
-    @property
-    def outputs(self) -> list[str]:
-        """The declared outputs; where none are, blobs that no operator reads."""
-        read = {name for op in self.predict.op for name in op.input}
-        last = [name for op in self.predict.op for name in op.output if name not in read]
-        return list(self.predict.external_output) or list(dict.fromkeys(last))
-
-    def known(self, given: Mapping[str, Spec]) -> dict[str, Spec]:
-        """Shapes and types of what is filled and of what is given."""
-        filled, _ = infer_shapes(self.init, {})
-        return {n: spec for n, spec in filled.items() if n not in self.stand_in} | dict(given)
-
-    def specs(self, given: Mapping[str, Spec]) -> dict[str, Spec]:
-        """Shapes and types by blob, as far as they follow."""
-        return infer_shapes(self.predict, self.known(given))[0]
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
@@ -75,6 +31,17 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         help="a predict net; or an init net and a predict net, in any order; or a ModelDef with "
         "both.  Binary or text, whatever their names",
+    )
+
+
+def add_allow(parser: argparse.ArgumentParser) -> None:
+    """`--allow`."""
+    parser.add_argument(
+        "--allow",
+        action="append",
+        default=[],
+        choices=TOUCHES,
+        help="what operators may touch; may be repeated",
     )
 
 
@@ -92,6 +59,8 @@ def load_model(paths: Sequence[str]) -> Model:
     except UsageError:
         try:
             model = load_message(caffe2_pb2.ModelDef, paths[0])
+        except DamagedError:
+            raise
         except UsageError:
             model = caffe2_pb2.ModelDef()
         if len(model.net) != 2 or not all(net.op for net in model.net):
@@ -100,13 +69,8 @@ def load_model(paths: Sequence[str]) -> Model:
 
 
 def _fills(net: caffe2_pb2.NetDef) -> bool:
-    return not any(op.input for op in net.op)
-
-
-def _has_values(op: caffe2_pb2.OperatorDef) -> bool:
-    """Whether it is given more than one value."""
-    values = [arg for arg in op.arg if arg.name == "values"]
-    return any(len(arg.floats) + len(arg.ints) + len(arg.strings) > 1 for arg in values)
+    """Whether a net needs nothing from outside."""
+    return not unresolved(net, ())
 
 
 # ------------------------------------------------------------------- values
@@ -123,7 +87,7 @@ def add_shapes(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def parse_shapes(items: Sequence[str]) -> dict[str, Spec]:
+def parse_shapes(items: Sequence[str], model: Model) -> dict[str, Spec]:
     """The shapes of `--shape`."""
     found = {}
     for item in items:
@@ -137,7 +101,17 @@ def parse_shapes(items: Sequence[str]) -> dict[str, Spec]:
         if not name or min(shape, default=0) < 0:
             raise UsageError(f"--shape {item}: NAME=1,3,224,224 or NAME=4:int32 is needed")
         found[name] = Spec(shape, dtype)
+    _check_names(found, model)
     return found
+
+
+def _check_names(given: Iterable[str], model: Model) -> None:
+    """Inputs are given by their names, and so may be what a net reads else."""
+    there = {*model.inputs, *model.predict.external_input, *reads(model.predict)}
+    for name in given:
+        if name not in there:
+            inputs = ", ".join(model.inputs) or "none"
+            raise UsageError(f"the net reads no blob '{name}'; its inputs are {inputs}")
 
 
 def add_inputs(parser: argparse.ArgumentParser) -> None:
@@ -148,7 +122,7 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="[NAME=]FILE",
         help="a .npy, .npz or image file; NAME may be left out for a net with one input, and for "
-        ".npz, whose arrays are found by their names",
+        ".npz, whose arrays are found by their names (those that the net does not read are left)",
     )
     parser.add_argument("--mean", default="0", help="subtracted from images: one number or three")
     parser.add_argument("--scale", type=float, default=1.0, help="images are multiplied by it then")
@@ -160,7 +134,7 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
 def read_inputs(options: argparse.Namespace, model: Model) -> dict[str, Array]:
     """The values of `--input`; random ones, always the same, for `--shape`."""
     rng, found = np.random.default_rng(0), dict[str, Array]()
-    for name, spec in parse_shapes(options.shape).items():
+    for name, spec in parse_shapes(options.shape, model).items():
         if spec.dtype.kind == "f":
             found[name] = rng.random(spec.shape).astype(spec.dtype)
         else:
@@ -168,15 +142,14 @@ def read_inputs(options: argparse.Namespace, model: Model) -> dict[str, Array]:
     for item in options.input:
         name, _, path = item.rpartition("=")
         if path.endswith(".npz"):
-            with np.load(path, allow_pickle=False) as archive:
-                found |= {f"{name}{key}": archive[key] for key in archive.files}
+            found |= {f"{name}{key}": value for key, value in read_arrays(path).items()}
             continue
         if not name:
             if len(model.inputs) != 1:
                 raise UsageError(f"--input {item}: name one of {', '.join(model.inputs) or 'none'}")
             name = model.inputs[0]
-        is_array = path.endswith(".npy")
-        found[name] = np.load(path, allow_pickle=False) if is_array else _image(path, options)
+        _check_names([name], model)
+        found[name] = read_array(path) if path.endswith(".npy") else _image(path, options)
     missing = [n for n in model.inputs if n not in found and n not in model.stand_in]
     if model.stand_in and not found:
         missing = model.stand_in
@@ -185,22 +158,50 @@ def read_inputs(options: argparse.Namespace, model: Model) -> dict[str, Array]:
     return found
 
 
+def read_array(path: str) -> Array:
+    """The array of a .npy file."""
+    try:
+        return cast(Array, np.load(path, allow_pickle=False))
+    except (ValueError, EOFError) as error:
+        raise FileError(path, f"holds no array: {error}") from None
+
+
+def read_arrays(path: str) -> dict[str, Array]:
+    """The arrays of a .npz file by name."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except (ValueError, EOFError, TypeError, zipfile.BadZipFile) as error:
+        raise FileError(path, f"holds no arrays: {error}") from None
+
+
 def _image(path: str, options: argparse.Namespace) -> Array:
     try:
-        from PIL import Image
+        from PIL import Image, UnidentifiedImageError
     except ImportError:
         raise UsageError(
             f"{path}: images need Pillow (pip install pillow), or save a .npy"
         ) from None
-    with Image.open(path) as file:
-        image = file.convert("RGB")
-        if options.size:
-            width, _, height = options.size.partition("x")
-            image = image.resize((int(width), int(height)))
-        pixels = np.asarray(image, np.float32)
+    try:
+        with Image.open(path) as file:
+            image = file.convert("RGB")
+    except UnidentifiedImageError:
+        raise FileError(path, "is neither .npy nor .npz nor an image that Pillow reads") from None
+    if options.size:
+        size = re.fullmatch(r"([1-9]\d*)x([1-9]\d*)", options.size)
+        if not size:
+            raise UsageError(f"--size {options.size}: WIDTHxHEIGHT is needed, such as 227x227")
+        image = image.resize((int(size[1]), int(size[2])))
+    pixels = np.asarray(image, np.float32)
+    try:
+        mean = np.float32(options.mean.split(","))
+    except ValueError:
+        mean = np.zeros(0, np.float32)
+    if mean.size not in (1, 3):
+        raise UsageError(f"--mean {options.mean}: one number or three are needed")
     if options.bgr:
         pixels = pixels[..., ::-1]
-    pixels = (pixels - np.float32(options.mean.split(","))) * np.float32(options.scale)
+    pixels = (pixels - mean) * np.float32(options.scale)
     return np.ascontiguousarray(pixels.transpose(2, 0, 1)[None])
 
 
@@ -210,6 +211,12 @@ def _image(path: str, options: argparse.Namespace) -> Array:
 def add_json(parser: argparse.ArgumentParser) -> None:
     """`--json`."""
     parser.add_argument("--json", action="store_true", help="for programs")
+
+
+def show_notes(command: str, notes: Iterable[str]) -> None:
+    """Prints what is no error on the side."""
+    for note in notes:
+        print(f"caffe2 {command}: note: {note}", file=sys.stderr)
 
 
 def show_json(value: Any) -> None:
@@ -254,11 +261,12 @@ def shape_text(spec: Spec | None) -> str:
 
 def amount(number: float, unit: str = "") -> str:
     """`1.2 M`."""
-    prefixes = ["", "k", "M", "G", "T"]
-    while number >= 1000 and len(prefixes) > 1:
-        number /= 1000
-        prefixes.pop(0)
-    return f"{number:.3g} {prefixes[0]}{unit}".rstrip()
+    shown = number
+    for prefix in ["", "k", "M", "G", "T", "P", "E"]:
+        if shown < 999.5:
+            return f"{shown:.3g} {prefix}{unit}".rstrip()
+        shown /= 1000
+    return f"{number:.3g} {unit}".rstrip()
 
 
 def write_bytes(path: str, content: bytes) -> None:

@@ -11,14 +11,15 @@ import numpy as np
 from caffe2._native import EngineError
 from caffe2.commands.common import (
     Array,
-    Model,
     add_inputs,
     add_json,
     load_model,
+    read_arrays,
     read_inputs,
     show_json,
 )
 from caffe2.graph.errors import UsageError
+from caffe2.graph.model import Model
 from caffe2.graph.nesting import touching_operators
 from caffe2.graph.printer import net_text
 from caffe2.runtime.engine import new_workspace
@@ -43,7 +44,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     if options.first.endswith(".npz") and options.second.endswith(".npz"):
-        found = _parting(_archive(options.first), _archive(options.second), options.tolerance)
+        found = _parting(read_arrays(options.first), read_arrays(options.second), options.tolerance)
         return _tell_parting(found, options.json)
     models = [load_model(name.split(",")) for name in (options.first, options.second)]
     if options.run:
@@ -65,17 +66,13 @@ def run(options: argparse.Namespace) -> int:
     return 1 if changes else 0
 
 
-def _archive(path: str) -> dict[str, Array]:
-    with np.load(path, allow_pickle=False) as archive:
-        return {name: archive[name] for name in archive.files}
-
-
 def _blobs(model: Model, inputs: dict[str, Array]) -> dict[str, Array]:
     """All tensors after a run, in the order in which they were written."""
     touching = [*touching_operators(model.init), *touching_operators(model.predict)]
     if touching:
         raise UsageError(f"not run: {'; '.join(touching)}")
     workspace = new_workspace()
+    workspace.random_seed = 1  # both models draw the same numbers
     if model.init.op:
         workspace.run_net_once(model.init.SerializeToString())
     for name, value in inputs.items():

@@ -8,7 +8,6 @@ import numpy as np
 
 from caffe2 import passes
 from caffe2.commands.common import (
-    Model,
     add_json,
     add_model,
     add_shapes,
@@ -17,6 +16,7 @@ from caffe2.commands.common import (
     show_json,
 )
 from caffe2.graph.errors import UsageError
+from caffe2.graph.model import Model
 from caffe2.graph.model_file import save_model
 from caffe2.graph.nesting import touching_operators
 from caffe2.runtime.inference import add_packed, optimize_pair
@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"not run: {'; '.join(touching)}")
     init, predict, notes = optimize_pair(model.init, model.predict, options.without)
     if options.pack:
-        specs = parse_shapes(options.shape)
+        specs = parse_shapes(options.shape, model)
         given = {name: np.zeros(spec.shape, spec.dtype) for name, spec in specs.items()}
         missing = [name for name in Model(init, predict).inputs if name not in given]
         if missing:

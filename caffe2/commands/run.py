@@ -11,7 +11,7 @@ import numpy as np
 
 from caffe2.commands.common import (
     Array,
-    Model,
+    add_allow,
     add_inputs,
     add_json,
     add_model,
@@ -19,11 +19,13 @@ from caffe2.commands.common import (
     read_inputs,
     shape_text,
     show_json,
+    show_notes,
     show_table,
     write_bytes,
 )
-from caffe2.graph.errors import UsageError
-from caffe2.ops.declaration import TOUCHES, Spec
+from caffe2.graph.errors import FileError, UsageError
+from caffe2.graph.model import Model
+from caffe2.ops.declaration import Spec
 from caffe2.runtime.predictor import Predictor
 
 
@@ -33,13 +35,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", metavar="FILE.npz", help="where the outputs are written")
     parser.add_argument("--top", type=int, default=0, help="print the N largest values of a row")
     parser.add_argument("--labels", help="a file with a name per line, for --top")
-    parser.add_argument(
-        "--allow",
-        action="append",
-        default=[],
-        choices=TOUCHES,
-        help="what operators may touch; may be repeated",
-    )
+    add_allow(parser)
     add_json(parser)
 
 
@@ -56,22 +52,25 @@ def predict(model: Model, inputs: dict[str, Array], allow: list[str]) -> dict[st
 
 def run(options: argparse.Namespace) -> int:
     model = load_model(options.model)
+    if options.top < 0:
+        raise UsageError(f"--top is 1 or more, not {options.top}")
+    labels = _labels(options.labels) if options.labels else []
     outputs = predict(model, read_inputs(options, model), options.allow)
     if options.output:
         buffer = io.BytesIO()
         arrays: dict[str, Any] = {name: np.asarray(value) for name, value in outputs.items()}
         np.savez(buffer, **arrays)
         write_bytes(options.output, buffer.getvalue())
-    labels = Path(options.labels).read_text(encoding="utf-8").splitlines() if options.labels else []
     top = {
         name: _top(value, options.top, labels)
         for name, value in outputs.items()
-        if options.top and isinstance(value, np.ndarray) and value.ndim
+        if options.top and np.ndim(value) and np.asarray(value).dtype.kind in "fiub"
     }
     if options.json:
         shapes = {name: list(np.shape(value)) for name, value in outputs.items()}
-        show_json({"outputs": shapes, "top": top})
+        show_json({"outputs": shapes, "top": top, "notes": model.notes})
         return 0
+    show_notes("run", model.notes)
     for name, value in outputs.items():
         array = np.asarray(value)
         print(f"{name}  {shape_text(Spec(array.shape, array.dtype))}")
@@ -83,11 +82,18 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+def _labels(path: str) -> list[str]:
+    try:
+        return Path(path).read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        raise FileError(path, f"holds no labels: {error}") from None
+
+
 def _top(value: Array, count: int, labels: list[str]) -> list[list[dict[str, Any]]]:
     rows = value.reshape(len(value), -1)
     if labels and len(labels) < rows.shape[1]:
         raise UsageError(f"there are {len(labels)} labels for {rows.shape[1]} values")
-    best = np.argsort(-rows, axis=1, kind="stable")[:, :count]
+    best = np.argsort(-rows.astype(np.float64), axis=1, kind="stable")[:, :count]
     return [
         [{"label": labels[i] if labels else int(i), "value": float(row[i])} for i in order]
         for row, order in zip(rows, best, strict=True)

@@ -16,8 +16,9 @@ from caffe2.commands.common import (
     show_json,
     show_table,
 )
-from caffe2.graph.costs import elements, operator_flops, spec_bytes
-from caffe2.graph.nesting import undeclared_operators
+from caffe2.graph.costs import elements, spec_bytes
+from caffe2.graph.costs import steps as walk
+from caffe2.graph.nesting import reads, undeclared_operators
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -28,31 +29,39 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     model = load_model(options.model)
-    specs = model.specs(parse_shapes(options.shape))
-    read = {name for op in model.predict.op for name in op.input}
-    params = [specs[name] for name in model.filled if name in specs and name in read]
-    # A blob that is written in place is listed where it was written last.
+    known = model.known(parse_shapes(options.shape, model))
+    steps = list(walk(model.predict, known))
+    known |= {name: spec for step in steps for name, spec in step.outputs.items()}
+    read = reads(model.predict)
+    params = [known[name] for name in model.filled if name in known and name in read]
+    sizes: dict[str, int] = {}  # a blob may be written more than once
+    for step in steps:
+        for name, spec in step.outputs.items():
+            sizes[name] = max(sizes.get(name, 0), spec_bytes(spec))
     operators: list[dict[str, Any]] = [
         {
             "index": index,
-            "type": op.type,
-            "inputs": list(op.input),
-            "outputs": {name: shape_text(specs.get(name)) for name in op.output},
-            "flops": operator_flops(op, specs),
+            "type": step.op.type,
+            "inputs": list(step.op.input),
+            "outputs": {name: shape_text(step.outputs.get(name)) for name in step.op.output},
+            "flops": step.flops,
         }
-        for index, op in enumerate(model.predict.op)
+        for index, step in enumerate(steps)
     ]
-    written = {name for op in model.predict.op for name in op.output}
+    places = [f"#{index} {step.op.type}" for index, step in enumerate(steps)]
     facts: dict[str, Any] = {
         "name": model.predict.name,
         "operators": operators,
-        "inputs": {name: shape_text(specs.get(name)) for name in model.inputs},
-        "outputs": {name: shape_text(specs.get(name)) for name in model.outputs},
+        "inputs": {name: shape_text(known.get(name)) for name in model.inputs},
+        "outputs": {name: shape_text(known.get(name)) for name in model.outputs},
         "parameters": sum(map(elements, params)),
         "parameter_bytes": sum(map(spec_bytes, params)),
-        "activation_bytes": sum(spec_bytes(specs[name]) for name in written if name in specs),
-        "flops": sum(op["flops"] or 0 for op in operators),
+        "activation_bytes": sum(sizes.values()),
+        "flops": sum(step.flops or 0 for step in steps),
+        "unknown": {p: s.unknown for p, s in zip(places, steps, strict=True) if s.unknown},
+        "refused": {p: str(s.refusal) for p, s in zip(places, steps, strict=True) if s.refusal},
         "missing": undeclared_operators(model.predict) | undeclared_operators(model.init),
+        "notes": model.notes,
     }
     if options.json:
         show_json(facts)
@@ -78,6 +87,13 @@ def run(options: argparse.Namespace) -> int:
     print(f"blobs      {amount(facts['activation_bytes'], 'B')}, all together")
     if unknown and any("?" in shape for shape in facts["inputs"].values()):
         print("shapes of inputs are not known: give --shape NAME=1,3,224,224")
+    if any(name in read for names in facts["unknown"].values() for name in names):
+        first = next(iter(facts["unknown"]))
+        print(f"some shapes are not known before a run: those after {first}")
+    for place, problem in facts["refused"].items():
+        print(f"refused    {place}: {problem}")
+    for note in facts["notes"]:
+        print(f"note: {note}")
     for kind, places in facts["missing"].items():
         print(f"missing    {kind}: {', '.join(places)}")
     return 0

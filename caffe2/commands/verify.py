@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable
 
-from caffe2 import ops
+from caffe2._native import EngineError
 from caffe2.commands.common import (
+    add_allow,
     add_json,
     add_model,
     add_shapes,
@@ -14,15 +15,15 @@ from caffe2.commands.common import (
     parse_shapes,
     show_json,
 )
-from caffe2.graph import verify as checks
-from caffe2.graph.nesting import every_operator, touching_operators, undeclared_operators
-from caffe2.ops.declaration import Spec
-from caffe2.proto import caffe2_pb2
+from caffe2.graph.model import Model, unresolved
+from caffe2.graph.verify import verify_model
+from caffe2.runtime.engine import default_engine, new_workspace
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     add_shapes(parser)
+    add_allow(parser)
     parser.add_argument(
         "--target",
         choices=["here", "phone"],
@@ -34,39 +35,49 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     model = load_model(options.model)
-    specs = model.known(parse_shapes(options.shape))
-    there = model.filled if model.predict.external_input else [*model.filled, *model.inputs]
-    problems = []
-    nets: list[tuple[caffe2_pb2.NetDef, Sequence[str], Mapping[str, Spec]]]
-    nets = [(model.init, (), {}), (model.predict, there, specs)]
-    for net, known, given in nets:
-        if net.op:
-            problems += checks.verify(net, known=known, specs=given)
-            problems += _nested_problems(net)
-            if options.target == "phone":
-                problems += _unfit_for_phones(net)
+    given = parse_shapes(options.shape, model)
+    problems = verify_model(
+        model,
+        given,
+        allow=options.allow,
+        phone=options.target == "phone",
+        memory=default_engine().memory_limit,
+    )
+    if not problems:
+        problems = _refusals(model, options.allow)
+    notes = [*model.notes, *_undeclared(model, given)]
     if options.json:
-        show_json({"problems": problems})
+        show_json({"problems": problems, "notes": notes})
     else:
-        print("\n".join(problems) or "no problems found")
+        notes = [f"note: {note}" for note in notes]
+        print("\n".join([*(problems or ["no problems found"]), *notes]))
     return 1 if problems else 0
 
 
-def _nested_problems(net: caffe2_pb2.NetDef) -> list[str]:
-    """Unknown operators inside of operators, which the verifier of a net does not see."""
-    return [
-        f'net "{net.name}", {place}: there is no operator {kind}'
-        for kind, places in undeclared_operators(net).items()
-        for place in places
-        if "," in place
-    ]
+def _undeclared(model: Model, given: Iterable[str]) -> Iterable[str]:
+    """Inputs of a net that declares others."""
+    declared = {*model.predict.external_input, *model.filled}
+    if not model.predict.external_input:
+        return
+    for name in unresolved(model.predict, declared):
+        if name in given:
+            yield f"'{name}' is read, and is no external_input"
+        else:
+            yield f"if '{name}' is an input, give its shape: --shape {name}=1,3,224,224"
 
 
-def _unfit_for_phones(net: caffe2_pb2.NetDef) -> list[str]:
-    known = ops.all()
-    slow = [
-        f"{where} runs on its NumPy body, which phones do not have"
-        for where, op in every_operator(net)
-        if op.type in known and (not known[op.type].native or op.engine == "REFERENCE")
-    ]
-    return [f'net "{net.name}", {line}' for line in [*slow, *touching_operators(net)]]
+def _refusals(model: Model, allow: Iterable[str]) -> list[str]:
+    """What the engine says against the nets when it makes them, without running them."""
+    workspace = new_workspace()
+    workspace.allow_files("files" in allow)
+    for blob in (*model.filled, *model.inputs, *model.predict.external_input):
+        workspace.create_blob(blob)
+    problems = []
+    for name, net in (("init", model.init), ("predict", model.predict)):
+        # A field given twice has its last value: both may have one name.
+        named = net.SerializeToString() + type(net)(name=name).SerializeToString()
+        try:
+            workspace.create_net(named)
+        except EngineError as error:
+            problems.append(f'net "{net.name}": {error}')
+    return problems

@@ -1,23 +1,59 @@
-"""What operators cost: multiplications and additions, and bytes, from shapes alone."""
+"""What operators do and cost, from shapes alone."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
-import numpy as np
-
+from caffe2.graph.shapes import infer_next
+from caffe2.ops import declared
+from caffe2.ops.arguments import OperatorError
 from caffe2.ops.declaration import Spec
 from caffe2.proto import caffe2_pb2
 
 
 def elements(spec: Spec) -> int:
     """The number of values."""
-    return int(np.prod(spec.shape, dtype=np.int64))
+    return math.prod(spec.shape)
 
 
 def spec_bytes(spec: Spec) -> int:
     """The bytes of the values; 0 for strings, whose lengths are not known."""
     return 0 if spec.dtype == object else elements(spec) * spec.dtype.itemsize
+
+
+class Step(NamedTuple):
+    """An operator among the others of its net.
+
+    inputs, outputs  shapes and types of its blobs before and after it, as far as they are known
+    flops            multiplications and additions; None when a shape is not known
+    refusal          why it does not take its inputs
+    """
+
+    op: caffe2_pb2.OperatorDef
+    inputs: dict[str, Spec]
+    outputs: dict[str, Spec]
+    flops: int | None
+    refusal: OperatorError | None
+
+    @property
+    def unknown(self) -> list[str]:
+        """What of its outputs is not known before a run although all inputs are: how much comes
+        out depends on values, or it is no tensor."""
+        if self.refusal or len(self.inputs) < len(set(self.op.input)) or not declared(self.op.type):
+            return []
+        return [name for name in self.op.output if name not in self.outputs]
+
+
+def steps(net: caffe2_pb2.NetDef, known: Mapping[str, Spec]) -> Iterator[Step]:
+    """The operators of a net in order, one after the other."""
+    specs = dict(known)
+    for op in net.op:
+        inputs = {name: specs[name] for name in op.input if name in specs}
+        refusal = infer_next(op, specs)
+        outputs = {name: specs[name] for name in op.output if name in specs}
+        yield Step(op, inputs, outputs, operator_flops(op, inputs | outputs), refusal)
 
 
 def operator_flops(op: caffe2_pb2.OperatorDef, specs: Mapping[str, Spec]) -> int | None:
@@ -43,7 +79,7 @@ def operator_flops(op: caffe2_pb2.OperatorDef, specs: Mapping[str, Spec]) -> int
     if kind in ("FC", "FCTransposed", "MatMul", "BatchMatMul"):
         args = {arg.name: arg.i for arg in op.arg}
         if kind.startswith("FC"):
-            inner = int(np.prod(first.shape[args.get("axis", 1) :], dtype=np.int64))
+            inner = math.prod(first.shape[args.get("axis", 1) :])
         else:
             inner = first.shape[-2 if args.get("trans_a") and len(first.shape) > 1 else -1]
         return 2 * written * inner

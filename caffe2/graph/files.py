@@ -53,7 +53,7 @@ def save_message(message: Message, path: str | os.PathLike[str]) -> None:
 def load_message(kind: type[AnyMessage], path: str | os.PathLike[str]) -> AnyMessage:
     """Reads a message of type `kind`, as text or in binary form whatever the name of the file.
 
-    UsageError names a file that does not hold one and says what it holds instead (see
+    FileError, a UsageError, names a file that does not hold one and says what it holds instead (see
     `caffe2.graph.reading`).
     """
     return read_message(kind, Path(path).read_bytes(), str(path))
@@ -65,6 +65,6 @@ def save_net(net: caffe2_pb2.NetDef, path: str | os.PathLike[str]) -> None:
 
 
 def load_net(path: str | os.PathLike[str]) -> caffe2_pb2.NetDef:
-    """Reads a net; see `load_message`.  UsageError also for a net without operators, as which a
+    """Reads a net; see `load_message`.  FileError also for a net without operators, as which a
     foreign file may read."""
     return load_message(caffe2_pb2.NetDef, path)

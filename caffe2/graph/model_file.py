@@ -2,7 +2,8 @@
 
 The file is a plain ModelDef, the net that fills the parameters and the net that predicts, and every
 protobuf reader takes it.  The floats of `GivenTensorFill` stand packed at multiples of 64 bytes: a
-reader that maps the file has the tensors without reading or copying them.
+reader that maps the file has the tensors without reading or copying them.  At the end is a checksum
+(see `caffe2.graph.checksum`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 import numpy as np
 
 from caffe2.graph import wire
+from caffe2.graph.checksum import seal
 from caffe2.graph.errors import UsageError
 from caffe2.graph.files import is_text, save_message, write_atomically
 from caffe2.graph.reading import AnyMessage
@@ -42,6 +44,7 @@ def save_model(
     name = caffe2_pb2.ModelDef(name=predict_net.name).SerializeToString()
     predict = caffe2_pb2.ModelDef(net=[predict_net]).SerializeToString()
     pieces = [name, *_first_net(init_net, len(name)), predict]
+    pieces.append(seal(pieces))
     size = sum(map(len, pieces))
     if size > LARGEST:
         raise UsageError(f"a model of {size} bytes: protobuf messages have at most {LARGEST}")

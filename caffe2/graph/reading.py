@@ -6,15 +6,17 @@ and what arrives is not always what was sent.
 
 from __future__ import annotations
 
+import itertools
 import re
 import struct
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
 
 from google.protobuf import text_format
 from google.protobuf.message import DecodeError, Message
 
-from caffe2.graph.errors import UsageError
+from caffe2.graph.checksum import KEY, check_seal
+from caffe2.graph.errors import FileError
 from caffe2.proto import caffe2_pb2, metanet_pb2
 
 AnyMessage = TypeVar("AnyMessage", bound=Message)
@@ -22,7 +24,11 @@ AnyMessage = TypeVar("AnyMessage", bound=Message)
 # Fields of text that have another name today; the number, and so the bytes, stayed.
 OLD_FIELDS = {"cuda_gpu_id": "device_id", "hip_gpu_id": "device_id"}
 
+DEEPEST = 100  # messages inside messages: what readers of protobuf take, and the engine's, too
+_TOO_DEEP = f"messages are nested deeper than {DEEPEST}"
+
 _STRING_OR_WORD = re.compile(r""""(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|#[^\n]*|[A-Za-z_]\w*""")
+_BRACES = re.compile(_STRING_OR_WORD.pattern + r"|[{}<>]")
 _LFS = re.compile(rb"version https://git-lfs.github.com/spec/v1\n.*?size (\d+)", re.DOTALL)
 
 # How files begin that are often taken for nets, and what to do about them.
@@ -38,10 +44,12 @@ _SIGNATURES: list[tuple[bytes, str]] = [
     (b"SQLite format 3\x00", "an SQLite database"),
     (b"\x89PNG", "a PNG image"),
     (b"\xff\xd8\xff", "a JPEG image"),
-    (b"\x80\x02", "a Python pickle, such as Detectron's weights"),
-    (b"\x80\x03", "a Python pickle, such as Detectron's weights"),
-    (b"\x80\x04", "a Python pickle, such as Detectron's weights"),
 ]
+
+# By number from protocol 2 on; before that the first object is a dictionary, a list, or a class.
+_PICKLE = re.compile(
+    rb"\x80[\x02-\x05]|\(?[dl]p\d+\r?\n|\(?[}\]]q\x00|c[A-Za-z_][\w.]*\r?\n[A-Za-z_]\w*\r?\n"
+)
 
 
 def read_message(kind: type[AnyMessage], content: bytes, source: str) -> AnyMessage:
@@ -49,32 +57,39 @@ def read_message(kind: type[AnyMessage], content: bytes, source: str) -> AnyMess
 
     source  what errors call the content: a path, or "init_net"
 
-    Old names of fields are taken for the new ones.  UsageError says what the content is instead:
-    nothing, a web page, a Git LFS pointer, an archive, another message, or where it breaks off.
+    Old names of fields are taken for the new ones.  FileError says what the content is instead:
+    nothing, a web page, a Git LFS pointer, an archive, another message, or where it breaks off; and
+    of a ModelDef whether its checksum is wrong.
     """
+    wanted = f"holds no {kind.DESCRIPTOR.name}:"
     foreign = _foreign(content)
     if foreign:
-        raise UsageError(f"{source} holds no {kind.DESCRIPTOR.name}: it is {foreign}")
+        raise FileError(source, f"{wanted} it is {foreign}")
     text = _as_text(content)
     try:
-        message = kind.FromString(content) if text is None else _parse_text(kind, text)
+        message = kind.FromString(content) if text is None else parse_text(kind, text)
     except (DecodeError, text_format.ParseError) as error:
-        reason = _breaks_off(content) if text is None else _text_error(str(error))
         other = _other_kind(kind, content, text)
         if other:
             reason = f"it holds {other}"
-        raise UsageError(f"{source} holds no {kind.DESCRIPTOR.name}: {reason}") from None
+        else:
+            reason = _breaks_off(kind, content) if text is None else _text_error(str(error))
+        raise FileError(source, f"{wanted} {reason}") from None
+    if isinstance(message, caffe2_pb2.ModelDef):
+        check_seal(content, source)
+        message.metadata.pop(KEY, None)  # of the bytes, not of what becomes of the message
     if not _PLAUSIBLE.get(kind.DESCRIPTOR.name, _has_content)(message):
         other = _other_kind(kind, content, text)
         if other:
-            raise UsageError(f"{source} holds no {kind.DESCRIPTOR.name}: it holds {other}")
+            raise FileError(source, f"{wanted} it holds {other}")
         if isinstance(message, caffe2_pb2.NetDef):
-            raise UsageError(f"{source} holds no NetDef with operators: an empty or foreign file?")
+            types = [bool(op.type) for op in message.op]
+            if not all(types):
+                raise FileError(source, f"{wanted} operator {types.index(False)} has no type")
+            raise FileError(source, "holds no NetDef with operators: an empty or foreign file?")
     damaged = _damaged_text(message)
     if damaged is not None:
-        raise UsageError(
-            f"{source} holds no {kind.DESCRIPTOR.name}: the name {damaged!r} in it is no UTF-8 text"
-        )
+        raise FileError(source, f"{wanted} the name {damaged!r} in it is no UTF-8 text")
     return message
 
 
@@ -98,8 +113,18 @@ def rename_old_fields(text: str) -> str:
     return _STRING_OR_WORD.sub(lambda found: OLD_FIELDS.get(found[0], found[0]), text)
 
 
-def _parse_text(kind: type[AnyMessage], text: str) -> AnyMessage:
-    return text_format.Parse(rename_old_fields(text), kind())
+def parse_text(kind: type[AnyMessage], text: str, allow_unknown_field: bool = False) -> AnyMessage:
+    """A message from text, with old names of fields; ParseError for what is none."""
+    depth = 0
+    for found in _BRACES.finditer(text):
+        depth += {"{": 1, "<": 1, "}": -1, ">": -1}.get(found[0], 0)
+        if depth > DEEPEST:  # the parser would run out of Python's stack
+            line = text.count("\n", 0, found.start()) + 1
+            column = found.start() - text.rfind("\n", 0, found.start())
+            raise text_format.ParseError(_TOO_DEEP, line, column)
+    return text_format.Parse(
+        rename_old_fields(text), kind(), allow_unknown_field=allow_unknown_field
+    )
 
 
 def _foreign(content: bytes) -> str:
@@ -126,6 +151,8 @@ def _foreign(content: bytes) -> str:
         )
     if _is_minidb(content):
         return "a database (minidb): CreateDB opens it, for Load or TensorProtosDBInput"
+    if _PICKLE.match(content):
+        return "a Python pickle, such as Detectron's weights"
     return next((what for sign, what in _SIGNATURES if content.startswith(sign)), "")
 
 
@@ -193,7 +220,7 @@ def _other_kind(kind: type[Message], content: bytes, text: str | None) -> str:
         if other is kind:
             continue
         try:
-            message = other.FromString(content) if text is None else _parse_text(other, text)
+            message = other.FromString(content) if text is None else parse_text(other, text)
         except (DecodeError, text_format.ParseError):
             continue
         if _is_whole(message):
@@ -234,10 +261,21 @@ def _is_whole(message: Message) -> bool:
     return True
 
 
-def _breaks_off(content: bytes) -> str:
-    """Why binary content is no message: the first field, at the top, that does not fit."""
-    at = 0
-    while at < len(content):
+_MANY_FIELDS = 1_000_000  # more are not looked through for the one that does not fit
+
+
+def _breaks_off(kind: type[Message], content: bytes) -> str:
+    """Why binary content is no message of a kind: the innermost field that does not fit."""
+    found = _misfit(kind.DESCRIPTOR, content, 0, len(content), 0, itertools.count())
+    return found or f"a message within it is damaged ({len(content)} bytes)"
+
+
+def _misfit(
+    descriptor: Any, content: bytes, at: int, end: int, depth: int, fields: Iterator[int]
+) -> str:
+    if depth > DEEPEST:
+        return _TOO_DEEP
+    while at < end and next(fields) < _MANY_FIELDS:
         start = at
         tag, at = _varint(content, at)
         size = {0: 0, 1: 8, 5: 4}.get(tag & 7)
@@ -247,13 +285,18 @@ def _breaks_off(content: bytes) -> str:
             _, at = _varint(content, at)
         if size is None or tag >> 3 == 0:
             return f"byte {start} begins no field: a damaged or foreign file"
-        if at > len(content) or at + size > len(content):
-            return (
-                f"it is truncated: field {tag >> 3} at byte {start} needs {size} bytes, the file "
-                f"of {len(content)} bytes ends before"
-            )
+        if at > end or at + size > end:
+            needs = f"field {tag >> 3} at byte {start} needs {size} bytes"
+            if depth:
+                return f"it is damaged: {needs}, the {descriptor.name} around it ends at byte {end}"
+            return f"it is truncated: {needs}, the file of {end} bytes ends before"
+        field = descriptor.fields_by_number.get(tag >> 3)
+        if field is not None and field.message_type is not None and tag & 7 == 2:
+            found = _misfit(field.message_type, content, at, at + size, depth + 1, fields)
+            if found:
+                return found
         at += size
-    return f"a message within it is damaged ({len(content)} bytes)"
+    return ""
 
 
 def _varint(content: bytes, at: int) -> tuple[int, int]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from caffe2 import ops
+from caffe2.graph.nesting import every_operator, nets_of
 from caffe2.ops.arguments import OperatorError
 from caffe2.ops.declaration import Spec
 from caffe2.proto import caffe2_pb2
@@ -22,20 +23,39 @@ def infer_shapes(
     specs = dict(known)
     refused = []
     for index, op in enumerate(net.op):
-        try:
-            outputs = infer_operator(op, specs)
-        except OperatorError as error:
+        error = infer_next(op, specs)
+        if error is not None:
             refused.append((index, error))
-            outputs = ()
-        for position, name in enumerate(op.output):
-            spec = outputs[position] if position < len(outputs) else None
-            if spec is None and op.is_gradient_op:
-                # Where only values say it: a gradient has the shape of what it is the gradient of.
-                spec = specs.get(name.removesuffix("_grad"))
-            specs.pop(name, None)
-            if spec is not None:
-                specs[name] = spec
     return specs, refused
+
+
+def infer_next(op: caffe2_pb2.OperatorDef, specs: dict[str, Spec]) -> OperatorError | None:
+    """Brings `specs` from before an operator to after it; why, where it refuses its inputs."""
+    error: OperatorError | None = None
+    outputs: Sequence[Spec | None] = ()
+    try:
+        outputs = infer_operator(op, specs)
+    except OperatorError as refusal:
+        error = refusal
+    for position, name in enumerate(op.output):
+        spec = outputs[position] if position < len(outputs) else None
+        if spec is None and op.is_gradient_op:
+            # Where only values say it: a gradient has the shape of what it is the gradient of.
+            spec = specs.get(name.removesuffix("_grad"))
+        specs.pop(name, None)
+        if spec is not None:
+            specs[name] = spec
+    for name in _written_inside(op):
+        specs.pop(name, None)
+    return error
+
+
+def _written_inside(op: caffe2_pb2.OperatorDef) -> Iterator[str]:
+    """Blobs that nets inside of branches and loops write; whether they do depends on values."""
+    if op.type in ("If", "AsyncIf", "While"):
+        for _, net in nets_of(op):
+            for _, inner in every_operator(net):
+                yield from inner.output
 
 
 def infer_operator(op: caffe2_pb2.OperatorDef, specs: Mapping[str, Spec]) -> Sequence[Spec | None]:

@@ -1,4 +1,4 @@
-"""Checks a NetDef without running it."""
+"""Checks nets without running them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 
 from caffe2 import ops
+from caffe2.graph.costs import spec_bytes
+from caffe2.graph.model import Model, unresolved
+from caffe2.graph.nesting import every_operator, touching_operators
 from caffe2.graph.operator import check_operator
 from caffe2.graph.shapes import infer_shapes
 from caffe2.ops.arguments import OperatorError
@@ -53,6 +56,79 @@ def verify(
                 f"{_near(name, written)}"
             )
     return lines
+
+
+def verify_model(
+    model: Model,
+    given: Mapping[str, Spec],
+    *,
+    allow: Iterable[str] = (),
+    phone: bool = False,
+    memory: int = 0,
+) -> list[str]:
+    """What keeps a model from running as a program runs it (see `Predictor`), a line for each.
+
+    given   shapes and types of inputs
+    allow   what operators may touch, of "files", "code" and "network"
+    phone   whether it has to run where there is no Python, and nothing may be touched
+    memory  bytes that one operator may take; 0: any
+    """
+    specs, touched = model.known(given), () if phone else tuple(allow)
+    there = {*model.filled, *given}
+    if not model.predict.external_input:
+        there.update(model.inputs)
+    problems = [
+        f"net \"{model.init.name}\": it reads '{name}', which nothing fills before; were the two "
+        "nets swapped?"
+        for name in unresolved(model.init, ())
+        if name in model.init.external_input
+    ]
+    nets: list[tuple[caffe2_pb2.NetDef, Iterable[str], Mapping[str, Spec]]]
+    nets = [(model.init, (), {}), (model.predict, there, specs)]
+    for net, known, shapes in nets:
+        lines = [
+            *_nested(net),
+            *(_slow(net) if phone else ()),
+            *(f"{x}, which is not allowed" for x in touching_operators(net, touched)),
+            *(_large(net, shapes, memory) if memory else ()),
+        ]
+        problems += verify(net, known=known, specs=shapes)
+        problems += [f'net "{net.name}", {line}' for line in lines]
+    if model.unread and not model.predict.external_output:
+        problems.append(
+            f'net "{model.predict.name}": it seems to be cut off: it names no external_output, and '
+            f"{len(model.unread)} of {len(model.filled)} parameters are read by nobody"
+        )
+    if not model.outputs:
+        problems.append(f'net "{model.predict.name}": it has no answer: no external_output')
+    return problems
+
+
+def _nested(net: caffe2_pb2.NetDef) -> Iterable[str]:
+    """What is wrong with operators inside of operators, each for itself."""
+    for where, op in every_operator(net):
+        if "," in where:
+            yield from (f"{where}: {text}" for text in _declared(op))
+
+
+def _slow(net: caffe2_pb2.NetDef) -> Iterable[str]:
+    known = ops.all()
+    for where, op in every_operator(net):
+        if op.type in known and (not known[op.type].native or op.engine == "REFERENCE"):
+            yield f"{where} runs on its NumPy body, which phones do not have"
+
+
+def _large(net: caffe2_pb2.NetDef, specs: Mapping[str, Spec], memory: int) -> Iterable[str]:
+    """Operators whose inputs and outputs together are more than `memory` bytes."""
+    known = infer_shapes(net, specs)[0]
+    for index, op in enumerate(net.op):
+        names = {*op.input, *op.output}
+        size = sum(spec_bytes(known[name]) for name in names if name in known)
+        if size > memory:
+            yield (
+                f"#{index} {op.type} needs {size} bytes for what it reads and writes; the limit is "
+                f"{memory}"
+            )
 
 
 def _unwritten(

@@ -48,6 +48,7 @@ class Argument:
     kind: ClassVar[str]
     field: ClassVar[str]
     repeated: ClassVar[bool] = False
+    numbers: ClassVar[frozenset[type]] = frozenset()  # types that are right as they are
 
     def __init__(
         self,
@@ -79,6 +80,8 @@ class Argument:
             return self._accept_element(name, value)
         if not isinstance(value, (list, tuple, np.ndarray)):
             raise OperatorError(f"argument '{name}'", f"is {value!r}; needed is a list")
+        if self.min is None and self.max is None and self.numbers.issuperset(map(type, value)):
+            return tuple(value)  # weights: too many to look at one by one
         return tuple(self._accept_element(name, item) for item in value)
 
     def _accept_element(self, name: str, value: Any) -> Any:
@@ -200,6 +203,7 @@ class Floats(Float):
     """A list of numbers."""
 
     kind, field, repeated = "Floats", "floats", True
+    numbers = frozenset([float])
 
 
 class Strs(Str):
@@ -233,6 +237,7 @@ class Scalars(Scalar):
     """A list of integers, of numbers or of texts."""
 
     kind, field, repeated = "Anys", "", True
+    numbers = frozenset([int, float])
 
     def from_message(self, message: Any) -> Any:
         return list(message.floats) or list(message.ints) or list(message.strings)

@@ -68,6 +68,7 @@ def _column(values: Array) -> Array:
     "SpatialBN",
     inputs="X scale bias mean var sums? sumsq?",
     outputs="Y mean? var? saved_mean? saved_inv_std?",
+    helpers=[1, 2, 3, 4],
     args=_ARGS,
     types=dict.fromkeys(("X", "scale", "bias", "mean", "var", "sums", "sumsq"), FLOAT),
     inplace=[(0, 0), (5, 3), (6, 4)],

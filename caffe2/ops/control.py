@@ -105,6 +105,7 @@ class HasScope:
     "Do",
     inputs="blobs*",
     outputs="written*",
+    helpers=[-1],
     args={
         "net": Net(required=True),
         "inner_blobs": Strs(),

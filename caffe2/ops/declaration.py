@@ -235,6 +235,7 @@ class Declaration:
     inplace: tuple[tuple[int, int], ...]
     inplace_any: bool
     enforced_inplace: tuple[tuple[int, int], ...]
+    helpers: tuple[int, ...]
     kind: str
     native: bool
     blocks: bool
@@ -288,6 +289,11 @@ class Declaration:
             arg.name == self.touches_if and arg.i for arg in op_def.arg
         )
         return () if idle else self.touches
+
+    def helpers_of(self, op_def: Any) -> list[str]:
+        """The outputs of an OperatorDef of this type that are nobody's answer."""
+        count = len(op_def.output)
+        return [op_def.output[at] for at in self.helpers if -count <= at < count]
 
     def infer(self, op: OpView, inputs: Sequence[Spec]) -> tuple[Spec | None, ...]:
         """What the outputs will be; None for one that depends on values or is no tensor.
@@ -408,6 +414,7 @@ def operator(
     types: Mapping[str, TypeSet] | None = None,
     inplace: Iterable[tuple[int, int]] | Literal["any"] = (),
     enforced_inplace: Iterable[tuple[int, int]] = (),
+    helpers: Iterable[int] = (),
     kind: str = "pure",
     native: bool = True,
     blocks: bool = False,
@@ -424,6 +431,8 @@ def operator(
     types              input name -> allowed element types; an input not named takes any
     inplace            (input, output) pairs that may be one blob, or "any"; enforced_inplace: that
                        must be.  A pair of two `X*` goes on: (1, 0) is also (2, 1), (3, 2), ...
+    helpers            outputs that are there for the gradient, or by convention, by number: where a
+                       net does not name its answers they are none.  -1 is the last one
     kind               pure, random, stateful, control or io
     native             has a C++ kernel; otherwise the NumPy body runs
     blocks             may wait for another operator
@@ -450,6 +459,7 @@ def operator(
                 inplace=() if inplace == "any" else tuple(inplace),
                 inplace_any=inplace == "any",
                 enforced_inplace=tuple(enforced_inplace),
+                helpers=tuple(helpers),
                 kind=kind,
                 native=native,
                 blocks=blocks,
@@ -492,6 +502,9 @@ def _check(declaration: Declaration) -> None:
         for index, blobs in zip(pair, (declaration.inputs, declaration.outputs), strict=True):
             if not (0 <= index < len(blobs.names) or (blobs.variadic and index >= 0)):
                 raise DeclarationError(f"in-place pair {pair} has an index out of range")
+    for at in declaration.helpers:
+        if not (at == -1 or 0 < at < len(declaration.outputs.names)):
+            raise DeclarationError(f"helpers name output {at}, which is not among the later ones")
     if isinstance(declaration.reference, NativeOnly):
         if not declaration.reference.reason:
             raise DeclarationError("has neither a NumPy body nor a NativeOnly reason")

@@ -27,6 +27,7 @@ def _kept(values: Array, mask: Array, op: OpView) -> Array:
     "Dropout",
     inputs="X",
     outputs="Y mask?",
+    helpers=[1],
     args=_ARGS,
     types={"X": FLOAT},
     inplace=[(0, 0)],

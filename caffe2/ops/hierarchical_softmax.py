@@ -80,6 +80,7 @@ _ARGS = {"hierarchy": Str(required=True)}
     "HSoftmax",
     inputs="X W b labels",
     outputs="Y intermediate_output",
+    helpers=[1],
     args=_ARGS,
     types={"X": FLOAT, "W": FLOAT, "b": FLOAT, "labels": INT32},
     native=False,

@@ -320,6 +320,7 @@ class Int8ChannelShuffle:
     "Int8Concat",
     inputs="X*",
     outputs="concat_result split_info?",
+    helpers=[1],
     args={"axis": Int(0), "order": ORDER, **_SCALES},
 )
 class Int8Concat:
@@ -339,6 +340,7 @@ class Int8Concat:
     "Int8Reshape",
     inputs="data new_shape?",
     outputs="reshaped old_shape",
+    helpers=[1],
     args={"shape": Ints(None, min=-1, max=INT64_MAX), **_SCALES},
     types={"new_shape": INTS},
     inplace=[(0, 0)],

@@ -68,7 +68,9 @@ class _Concat:
 
 
 for _name in ("Concat", "DepthConcat"):
-    operator(_name, inputs="inputs*", outputs="concat_result split_info", args=_ALONG)(_Concat)
+    operator(_name, inputs="inputs*", outputs="concat_result split_info", args=_ALONG, helpers=[1])(
+        _Concat
+    )
 
 
 def _part_shapes(X: Spec, sizes: list[int], axis: int, op: OpView) -> tuple[Spec, ...]:

@@ -46,7 +46,7 @@ def _scale(x: Array, args: SimpleNamespace) -> Array:
     return args.bias + args.alpha / args.size * squares
 
 
-@operator("LRN", inputs="X", outputs="Y scale?", args=_ARGS, types={"X": FLOAT})
+@operator("LRN", inputs="X", outputs="Y scale?", args=_ARGS, types={"X": FLOAT}, helpers=[1])
 class LRN:
     """Y = X * scale^-beta, scale = bias + alpha / size * (sum of X^2 over `size` neighbouring
     channels) (Krizhevsky, Sutskever and Hinton, 2012, section 3.3).

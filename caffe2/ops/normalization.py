@@ -66,6 +66,7 @@ def _require_affine(op: OpView, inputs: int, outputs: int) -> None:
     "LayerNorm",
     inputs="X gamma? beta?",
     outputs="Y mean std",
+    helpers=[1, 2],
     args=_LAYER_ARGS,
     types={"X": FLOAT, "gamma": FLOAT, "beta": FLOAT},
 )
@@ -159,6 +160,7 @@ _RMS_ARGS: dict[str, Argument] = {"axis": Int(1), "eps": Float(1e-5, min=0)}
     "RMSNorm",
     inputs="X gamma beta",
     outputs="Y rrms",
+    helpers=[1],
     args=_RMS_ARGS,
     types={"X": FLOAT, "gamma": FLOAT, "beta": FLOAT},
 )
@@ -281,6 +283,7 @@ _INSTANCE_ARGS: dict[str, Argument] = {"epsilon": Float(1e-5, min=0), "order": O
     "InstanceNorm",
     inputs="X scale bias",
     outputs="Y saved_mean? saved_inv_std?",
+    helpers=[1, 2],
     args=_INSTANCE_ARGS,
     types={"X": FLOAT, "scale": FLOAT, "bias": FLOAT},
     inplace=[(0, 0)],
@@ -365,6 +368,7 @@ _GROUP_ARGS: dict[str, Argument] = {
     "GroupNorm",
     inputs="X gamma beta",
     outputs="Y mean? inv_std?",
+    helpers=[1, 2],
     args=_GROUP_ARGS,
     types={"X": FLOAT, "gamma": FLOAT, "beta": FLOAT},
 )

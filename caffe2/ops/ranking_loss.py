@@ -259,6 +259,7 @@ def _ndcg(y: Array, r: Array, op: OpView) -> tuple[float, Array]:
     "LambdaRankNdcg",
     inputs="y r session_lengths",
     outputs="loss dy",
+    helpers=[1],
     args=_NDCG_ARGS,
     types={"y": FLOAT, "r": FLOAT, "session_lengths": INT32},
 )

@@ -345,6 +345,7 @@ _NETWORK_ARGS = {
     "RecurrentNetwork",
     inputs="sequence blobs*?",
     outputs="results step_workspaces*",
+    helpers=[-1],
     args=_NETWORK_ARGS,
     kind="control",
 )

@@ -276,6 +276,7 @@ _POOL_ARGS: dict[str, Argument] = {
     "RoIPool",
     inputs="X rois",
     outputs="Y argmaxes?",
+    helpers=[1],
     args=_POOL_ARGS,
     types={"X": FLOAT, "rois": FLOAT},
 )

@@ -82,6 +82,7 @@ def _new_shape(shape: Sequence[int], old: tuple[int, ...], subject: str) -> tupl
     "Reshape",
     inputs="data new_shape?",
     outputs="reshaped old_shape",
+    helpers=[1],
     args={"shape": Ints(None, min=-1, max=INT64_MAX)},
     types={"new_shape": INTS},
     inplace=[(0, 0)],

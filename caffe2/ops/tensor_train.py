@@ -90,6 +90,7 @@ class TT:
     "TTSparseLengthsSum",
     inputs="core0 core1 core2 index lengths",
     outputs="OUTPUT core0_output core1_output indices",
+    helpers=[1, 2, 3],
     args={
         "factor_i": Ints(min=1),
         "factor_j": Ints(min=1),

@@ -6,13 +6,16 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any, cast
 
 import numpy.typing as npt
 
 from caffe2 import _native, passes
+from caffe2.graph.checksum import check_seal
 from caffe2.graph.errors import UsageError
 from caffe2.graph.files import load_message
+from caffe2.graph.model import unresolved
 from caffe2.graph.nesting import reads, touching_operators, undeclared_operators
 from caffe2.graph.reading import read_message
 from caffe2.ops.declaration import TOUCHES
@@ -72,6 +75,7 @@ class Predictor:
         engine: _native.Engine | None = None,
         optimize: bool = True,
         allow: Collection[str] = (),
+        check: bool = False,
     ) -> Predictor:
         """A predictor of a model in one file: a ModelDef of init_net and predict_net.
 
@@ -79,7 +83,11 @@ class Predictor:
         are used where they lie, without a copy.  Such a file may be replaced while it is in use,
         but not written over.  Arguments and errors as above; OSError for what cannot be read and
         UsageError, which is a ValueError, for what is no model.
+
+        check  whether all of the file is read to compare its checksum, as `caffe2 verify` does
         """
+        if check:
+            check_seal(Path(path).read_bytes(), os.fspath(path))
         try:
             file = _native.ModelFile(os.fspath(path))
         except _native.EngineError:
@@ -115,7 +123,7 @@ class Predictor:
         _check_operators({"init_net": init, "predict_net": predict}, allow)
         filled = {name for op in init.op for name in op.output}
         if not predict.external_input:
-            predict.external_input.extend(_unresolved(predict, set(), []))
+            predict.external_input.extend(unresolved(predict, ()))
         self.inputs: list[str] = list(dict.fromkeys(predict.external_input))
         used = reads(predict).union(predict.external_output)
         self.needed: list[str] = [n for n in self.inputs if n not in filled and n in used]
@@ -157,19 +165,19 @@ class Predictor:
         return optimized
 
     def _check(self, init: caffe2_pb2.NetDef, predict: caffe2_pb2.NetDef, filled: set[str]) -> None:
-        unresolved = _unresolved(init, set(), [])
-        if unresolved:
+        missing = unresolved(init, ())
+        if missing:
             raise ValueError(
-                f"init_net reads blobs that it does not fill before: {', '.join(unresolved)}. "
+                f"init_net reads blobs that it does not fill before: {', '.join(missing)}. "
                 "Were the two nets swapped?"
             )
         if not self.outputs:
             raise ValueError("predict_net names no external_output, so it has no answer to give")
-        unresolved = _unresolved(predict, filled | set(self.inputs), self.outputs)
-        if unresolved:
+        missing = unresolved(predict, filled | set(self.inputs), self.outputs)
+        if missing:
             declared = ", ".join(name for name in self.inputs if name not in filled)
             raise ValueError(
-                f"predict_net uses blobs that nothing provides: {', '.join(unresolved)}; "
+                f"predict_net uses blobs that nothing provides: {', '.join(missing)}; "
                 f"its inputs are {declared or 'none'}, init_net fills "
                 f"{', '.join(sorted(filled)) or 'none'}. Were the two nets swapped?"
             )
@@ -233,16 +241,6 @@ class Predictor:
                     "a Predictor made with optimize=False takes it"
                 )
         return dict(zip(names, values, strict=True))
-
-
-def _unresolved(net: caffe2_pb2.NetDef, known: set[str], wanted: Sequence[str]) -> list[str]:
-    """What the operators of a net read, and what is wanted of it, that nobody wrote before."""
-    known, unresolved = set(known), dict[str, None]()
-    for op in net.op:
-        unresolved.update((name, None) for name in op.input if name not in known)
-        known.update(op.output)
-    unresolved.update((name, None) for name in wanted if name not in known)
-    return list(unresolved)
 
 
 def _outline(init_net: Any) -> tuple[caffe2_pb2.NetDef, bytes]:

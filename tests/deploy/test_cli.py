@@ -93,12 +93,96 @@ def test_verify(capsys, model):
     assert code == 1 and '"small", #0 FC' in printed
     net = load_net("two")
     net.op[1].engine = "REFERENCE"
-    net.op.add(type="Python", input=["y"], output=["z"])
+    net.op.add(type="Print", input=["y"]).arg.add(name="to_file", i=1)
     save_net(net, "two")
-    assert run(capsys, "verify", *model)[0] == 0
-    code, printed, _ = run(capsys, "verify", *model, "--target", "phone")
+    code, printed, _ = run(capsys, "verify", *model)
+    assert (code, printed) == (1, 'net "small", #3 Print touches files, which is not allowed\n')
+    assert run(capsys, "verify", *model, "--allow", "files")[0] == 0
+    code, printed, _ = run(capsys, "verify", *model, "--target", "phone", "--allow", "files")
     assert code == 1
-    assert "#1 Relu runs on its NumPy body" in printed and "#3 Python touches code" in printed
+    assert "#1 Relu runs on its NumPy body" in printed and "#3 Print touches files" in printed
+
+
+def hostile(**change):
+    """A net that fills blob y, and something else in it."""
+    net = caffe2_pb2.NetDef(name="hostile", external_output=["y"])
+    fill = net.op.add(type="ConstantFill", output=["y"])
+    fill.arg.add(name="shape", ints=change.pop("shape", [2]))
+    if change:
+        net.op.add(**change)
+    return net
+
+
+def inside(op_type, inputs=(), outputs=()):
+    net = caffe2_pb2.NetDef()
+    net.op.add(type=op_type, input=inputs, output=outputs)
+    return {"type": "If", "input": ["y"], "arg": [{"name": "then_net", "n": net}]}
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"shape": [1 << 46]}, "#0 ConstantFill needs 281474976710656 bytes"),
+        ({"shape": [1 << 40, 1 << 40]}, "#0 ConstantFill needs 4835703278458516698824704 bytes"),
+        ({"type": "Save", "input": ["y"]}, "#1 Save touches files, which is not allowed"),
+        ({"type": "Load", "output": ["z"]}, "#1 Load touches files, which is not allowed"),
+        ({"type": "CreateDB", "output": ["d"]}, "#1 CreateDB touches files, which is not allowed"),
+        (inside("Save", ["y"]), "#1 If, then_net #0 Save touches files, which is not allowed"),
+        (inside("Relu", ["y", "y"], ["z"]), "#1 If, then_net #0 Relu: has 2 inputs"),
+        ({"type": "Relu", "input": ["y"], "output": ["y"], "engine": "NOWHERE"}, ""),
+        ({"type": "Relu", "input": ["y", "y"], "output": ["z"]}, "#1 Relu: has 2 inputs"),
+    ],
+)
+@pytest.mark.parametrize("target", ["here", "phone"])
+def test_verify_refuses_what_does_not_run(capsys, tmp_path, monkeypatch, change, problem, target):
+    monkeypatch.chdir(tmp_path)
+    save_net(hostile(**change), "net")
+    code, found = as_json(capsys, "verify", "net", "--target", target)
+    assert any(problem in line for line in found["problems"]) if problem else not found["problems"]
+    assert code == (1 if problem else 0)
+    assert run(capsys, "run", "net")[0] == (2 if problem else 0)
+
+
+def test_large_sizes_are_exact(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    save_net(hostile(shape=[1 << 40, 1 << 40]), "net")
+    code, facts = as_json(capsys, "summary", "net")
+    assert (code, facts["flops"], facts["activation_bytes"]) == (0, 1 << 80, 1 << 82)
+    assert "flops      1.21e+24\n" in run(capsys, "summary", "net")[1]
+
+
+def test_a_net_that_is_cut_off_is_noticed(capsys, model):
+    net = caffe2_pb2.NetDef(name="cut")
+    for layer, x in enumerate(["x", "joined"]):
+        parts = [f"{layer}{part}" for part in "ab"]
+        for part in parts:
+            net.op.add(type="Relu", input=[x], output=[part])
+        net.op.add(type="Concat", input=parts, output=["joined", f"dims{layer}"])
+    net.op.add(type="Dropout", input=["joined"], output=["joined", "mask"])
+    save_net(net, "three")
+    code, found = as_json(capsys, "verify", "one", "three")
+    assert code == 1 and "it seems to be cut off" in found["problems"][0]
+    whole = "the net names no external_output; its last blobs are taken: joined"
+    unread = "2 of 2 parameters are read by nobody: w, b"
+    assert found["notes"] == [whole, unread]
+    assert as_json(capsys, "verify", "three")[1] == {"problems": [], "notes": [whole]}
+    code, printed, error = run(capsys, "run", "one", "three", "--shape", "x=2,2")
+    assert (code, printed) == (0, "joined  2x8 float32\n")
+    assert error.splitlines() == [f"caffe2 run: note: {whole}", f"caffe2 run: note: {unread}"]
+    assert as_json(capsys, "summary", "one", "three")[1]["outputs"] == {"joined": "?"}
+
+
+def test_inputs_that_are_declared_by_another_name(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    net = caffe2_pb2.NetDef(name="slip", external_input=["inputs"], external_output=["y"])
+    net.op.add(type="Sqr", input=["input"], output=["y"])
+    save_net(net, "net")
+    code, found = as_json(capsys, "verify", "net")
+    assert code == 1 and "if 'input' is an input, give its shape" in found["notes"][0]
+    code, found = as_json(capsys, "verify", "net", "--shape", "input=2,2")
+    assert (code, found["problems"]) == (0, [])
+    assert found["notes"] == ["'input' is read, and is no external_input"]
+    assert run(capsys, "run", "net", "--shape", "input=2,2")[0] == 0
 
 
 def test_run(capsys, model, tmp_path):
@@ -134,7 +218,10 @@ def test_images_are_laid_out_as_nets_want(capsys, tmp_path, monkeypatch):
 
 
 def test_errors_have_a_code_of_their_own(capsys, model, tmp_path):
+    pytest.importorskip("PIL")
     (tmp_path / "page").write_text("<html></html>")
+    (tmp_path / "empty.npy").write_bytes(b"")
+    (tmp_path / "empty.npz").write_bytes(b"")
     for arguments, problem in (
         (["summary", "page"], "page holds no NetDef: it is an HTML page"),
         (["summary", "none"], "No such file"),
@@ -145,10 +232,36 @@ def test_errors_have_a_code_of_their_own(capsys, model, tmp_path):
         (["draw", "two", "-o", "two.gif"], "pictures end in .svg, .dot or .png"),
         (["optimize", "two", "-o", "both"], "give the init net, too"),
         (["bench", *model, "--shape", "x=1,2", "--runs", "0"], "--runs is 1 or more"),
+        (["bench", *model, "--shape", "x=1,2", "--threads", "-1"], "0 (all cores) to 1024"),
+        (["summary", *model, "--shape", "z=1"], "reads no blob 'z'; its inputs are x"),
+        (["run", *model, "--input", "x=page"], "page is neither .npy nor .npz nor an image"),
+        (["run", *model, "--input", "x=empty.npy"], "empty.npy holds no array"),
+        (["run", *model, "--input", "empty.npz"], "empty.npz holds no arrays"),
+        (["run", *model, "--shape", "x=1,2", "--top", "-1"], "--top is 1 or more"),
+        (["run", *model, "--shape", "x=99999999999,9999"], "Unable to allocate"),
+        (["verify"], "arguments are required: model (see caffe2 verify -h)"),
     ):
         code, printed, error = run(capsys, *arguments)
         assert (code, printed) == (2, "") and problem in error
         assert error.startswith(f"caffe2 {arguments[0]}: ")
+
+
+def test_errors_for_programs(capsys, model, tmp_path):
+    (tmp_path / "page").write_text("<html></html>")
+    net = load_net("two")
+    net.op.add(type="Magic", input=["y"], output=["y"])
+    save_net(net, "magic")
+    for arguments, kind, file in (
+        (["summary", "page"], "file", "page"),
+        (["summary", "none"], "file", "none"),
+        (["run", *model, "--shape", "x=a"], "usage", None),
+        (["run", *model, "--nothing"], "usage", None),
+        (["run", "one", "magic", "--shape", "x=1,2"], "model", None),
+        (["run", *model, "--shape", "x=1,9"], "engine", None),
+    ):
+        code, found = as_json(capsys, *arguments)
+        assert code == 2 and found["error"]
+        assert (found["kind"], found.get("file")) == (kind, file)
 
 
 def test_what_touches_is_refused(capsys, model):
@@ -202,6 +315,14 @@ def test_diff_of_two_runs(capsys, tmp_path, monkeypatch):
             assert found["first"]["blob"] == name and place in found["first"]["problem"]
 
 
+def test_diff_draws_the_same_numbers(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    net = core.Net("random")
+    net.GaussianFill([], "y", shape=[50])
+    save_net(net.Proto(), "net")
+    assert run(capsys, "diff", "net", "net", "--run")[:2] == (0, "no difference\n")
+
+
 def test_diff_sees_int8_tensors(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for file, zero in (("a", 10), ("b", 11)):
@@ -234,6 +355,17 @@ def test_optimize_keeps_int8_weights(capsys, tmp_path, monkeypatch):
         with np.load("y.npz") as archive:
             answers.append(archive["z"].item())
     assert answers == [127.5, 127.5]  # cut off at 255 steps
+
+
+def test_the_largest_of_bytes_and_flags(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    net = core.Net("same")
+    net.Copy("x", "y")
+    save_net(net.Proto(), "net")
+    for values, best in ((np.uint8([[1, 0, 200]]), 2), (np.bool_([[False, True, False]]), 1)):
+        np.save("x.npy", values)
+        found = as_json(capsys, "run", "net", "--input", "x.npy", "--top", 1)[1]
+        assert found["top"]["y"][0][0]["label"] == best
 
 
 def test_bench(capsys, model):

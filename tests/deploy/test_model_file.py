@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 
-from caffe2 import _native
+from caffe2 import _native, cli
 from caffe2.graph.errors import UsageError
 from caffe2.graph.files import load_message, save_message
 from caffe2.graph.model_file import ALIGNMENT, save_model
@@ -59,6 +59,35 @@ def test_every_reader_of_messages_takes_the_file(path):
     for value in VALUES.values():
         if value.size > 5:
             assert content.index(value.tobytes()) % ALIGNMENT == 0
+
+
+def test_a_weight_that_changed_on_the_way_is_noticed(path, capsys):
+    content = bytearray(path.read_bytes())
+    assert cli.main(["verify", str(path)]) == 0
+    at = content.index(VALUES["w3"].tobytes()) + 1001
+    content[at] ^= 0x10
+    path.write_bytes(content)
+    assert workspace.Predictor.from_file(path)  # a quick start looks at no weights
+    for read in (
+        lambda: load_message(caffe2_pb2.ModelDef, path),
+        lambda: workspace.Predictor.from_file(path, check=True),
+    ):
+        with pytest.raises(UsageError, match=r"is damaged: its CRC-32 is \w{8}, and \w{8} when"):
+            read()
+    capsys.readouterr()
+    assert cli.main(["verify", str(path)]) == 2
+    assert f"{path} is damaged: its CRC-32 is" in capsys.readouterr().err
+    content[at] ^= 0x10
+    path.write_bytes(content)
+    assert workspace.Predictor.from_file(path, check=True)
+
+
+def test_a_message_that_is_written_anew_has_no_checksum(path):
+    model = load_message(caffe2_pb2.ModelDef, path)
+    assert not model.metadata
+    model.net[0].op[0].arg[1].floats[0] += 1
+    save_message(model, path)
+    assert load_message(caffe2_pb2.ModelDef, path) == model
 
 
 def test_names_of_any_length_leave_the_values_aligned(tmp_path):
@@ -146,7 +175,8 @@ def test_damaged_files_are_errors(tmp_path):
     save_model(init, predict, path)
     content = path.read_bytes()
     assert open_and_run(path)
-    for length in range(0, len(content), 3):
+    sealed = content.rindex(b"\x1a\x11\x0a\x05crc32")  # before it the model is whole
+    for length in set(range(0, len(content), 3)) - {sealed}:
         path.write_bytes(content[:length])
         assert not open_and_run(path), length
     values = content.index(np.ones(40, np.float32).tobytes())

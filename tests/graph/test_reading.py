@@ -1,5 +1,8 @@
 """What a file holds is found by its content, whatever its name."""
 
+import fractions
+import pickle
+
 import numpy as np
 import pytest
 
@@ -55,6 +58,16 @@ def test_unknown_fields_of_binary_nets_survive(tmp_path):
     assert files.load_net(tmp_path / "net.pb").SerializeToString() == content
 
 
+def deep(nets):
+    """A net in a net in a net ..."""
+    net = small_net()
+    for _ in range(nets):
+        outer = caffe2_pb2.NetDef()
+        outer.op.add(type="Do").arg.add(name="net").n.CopyFrom(net)
+        net = outer
+    return net
+
+
 MODEL = caffe2_pb2.ModelDef(name="both", net=[small_net("init"), small_net("predict")])
 PLAN = caffe2_pb2.PlanDef(name="plan", network=[NET], execution_step=[{"network": ["small"]}])
 META = metanet_pb2.MetaNetDef(nets=[{"key": "predict_net", "value": NET}])
@@ -76,6 +89,13 @@ FOREIGN = {
     "zip": (b"PK\x03\x04abcd", "a zip archive"),
     "gzip": (b"\x1f\x8b\x08\x00", "gzip data: unpack it"),
     "pickle": (b"\x80\x02}q\x00", "a Python pickle"),
+    "newest pickle": (b"\x80\x05\x95\x0b", "a Python pickle"),
+    "old pickle": (pickle.dumps({"w": 1}, 0), "a Python pickle"),
+    "old pickle of arrays": (pickle.dumps([NET.op[0].type.encode()], 1), "a Python pickle"),
+    "old pickle of a class": (pickle.dumps(fractions.Fraction(1, 2), 0), "a Python pickle"),
+    "deep": (deep(40).SerializeToString(), "messages are nested deeper than 100$"),
+    "deep text": (b"op {arg {n {" * 2000, "line 1, column 405: .* nested deeper than 100"),
+    "no type": (b"\x12\x06\x0a\x01x\x12\x01y", "operator 0 has no type"),
     "database": (b"\x0e\x00\x00\x00\x05\x00\x00\x00!!META_NET_DEF", "prepare_prediction_net reads"),
     "model": (MODEL.SerializeToString(), "it holds a ModelDef with the nets init, predict"),
     "model text": (str(MODEL).encode(), "it holds a ModelDef with the nets init, predict"),
@@ -89,7 +109,10 @@ FOREIGN = {
     "unfinished": (b'op {\n type: "Relu"\n', "line "),
     "damaged": (b"\x0a\x02ab\x07", "byte 4 begins no field"),
     "damaged name": (b"\x12\x09\x0a\x01\xff\x22\x04Relu", r"the name b'\\xff' in it is no UTF-8"),
-    "damaged within": (b"\x12\x02\x0a\x09", "a message within it is damaged"),
+    "damaged within": (
+        b"\x12\x02\x0a\x09",
+        "it is damaged: field 1 at byte 2 needs 9 bytes, the OperatorDef around it ends at byte 4",
+    ),
 }
 
 
@@ -109,6 +132,12 @@ def test_where_a_file_breaks_off_is_said():
             read_message(caffe2_pb2.NetDef, content[:end], "net.pb")
     with pytest.raises(UsageError, match="field 8 at byte 24 needs 1 bytes, the file of 26 bytes"):
         read_message(caffe2_pb2.NetDef, content[:-1], "net.pb")
+
+
+def test_quoted_nets_that_are_too_deep_are_none():
+    net = small_net()
+    net.op[0].arg.add(name="step_net", s=b"op {arg {n {" * 2000)
+    assert [op.type for _, op in every_operator(net)] == ["Relu"]
 
 
 def test_the_other_message_is_read_where_it_is_wanted():
