@@ -19,6 +19,7 @@ from caffe2.commands.common import (
 from caffe2.graph.costs import elements, spec_bytes
 from caffe2.graph.costs import steps as walk
 from caffe2.graph.nesting import reads, undeclared_operators
+from caffe2.graph.shapes import written_inside
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +32,10 @@ def run(options: argparse.Namespace) -> int:
     model = load_model(options.model)
     known = model.known(parse_shapes(options.shape, model))
     steps = list(walk(model.predict, known))
-    known |= {name: spec for step in steps for name, spec in step.outputs.items()}
+    for step in steps:
+        for name in (*step.op.output, *written_inside(step.op)):
+            known.pop(name, None)
+        known |= step.outputs
     read = reads(model.predict)
     params = [known[name] for name in model.filled if name in known and name in read]
     sizes: dict[str, int] = {}  # a blob may be written more than once
@@ -59,7 +63,11 @@ def run(options: argparse.Namespace) -> int:
         "activation_bytes": sum(sizes.values()),
         "flops": sum(step.flops or 0 for step in steps),
         "unknown": {p: s.unknown for p, s in zip(places, steps, strict=True) if s.unknown},
-        "refused": {p: str(s.refusal) for p, s in zip(places, steps, strict=True) if s.refusal},
+        "refused": {
+            place: str(step.refusal).removeprefix(f"{step.op.type}: ")
+            for place, step in zip(places, steps, strict=True)
+            if step.refusal
+        },
         "missing": undeclared_operators(model.predict) | undeclared_operators(model.init),
         "notes": model.notes,
     }

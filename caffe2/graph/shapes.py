@@ -45,12 +45,12 @@ def infer_next(op: caffe2_pb2.OperatorDef, specs: dict[str, Spec]) -> OperatorEr
         specs.pop(name, None)
         if spec is not None:
             specs[name] = spec
-    for name in _written_inside(op):
+    for name in written_inside(op):
         specs.pop(name, None)
     return error
 
 
-def _written_inside(op: caffe2_pb2.OperatorDef) -> Iterator[str]:
+def written_inside(op: caffe2_pb2.OperatorDef) -> Iterator[str]:
     """Blobs that nets inside of branches and loops write; whether they do depends on values."""
     if op.type in ("If", "AsyncIf", "While"):
         for _, net in nets_of(op):

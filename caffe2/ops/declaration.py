@@ -135,8 +135,8 @@ class OpView:
     """One use of an operator, as rules see it.
 
     `type`, `inputs`, `outputs` (blob names), `args` (a namespace of all declared arguments, with
-    defaults filled in), `undeclared` (names of arguments that nobody declared) and, for bodies of
-    random operators, `rng`.
+    defaults filled in), `given` (names of arguments that are no defaults), `undeclared` (names of
+    arguments that nobody declared) and, for bodies of random operators, `rng`.
     """
 
     def __init__(
@@ -152,6 +152,7 @@ class OpView:
         self.type = declaration.name
         self.inputs, self.outputs = tuple(inputs), tuple(outputs)
         self.args, self.undeclared = args, undeclared
+        self.given: frozenset[str] = frozenset()
         self._rng = rng
 
     def input(self, index: int) -> str:
@@ -261,6 +262,7 @@ class Declaration:
             _check_distinct(op.outputs)
             self._check_inplace(op)
             op.args, op.undeclared = fill_arguments(self.args, args or {})
+            op.given = frozenset(args or ())
         except OperatorError as error:
             raise op.located(error) from None
         return op

@@ -11,19 +11,64 @@ integer-arithmetic-only inference", arXiv 1712.05877.)
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
+from caffe2 import ops
 from caffe2.ops import geometry
-from caffe2.ops.arguments import INT64_MAX, INT64_MIN, Argument, Float, Int, Ints, Str
+from caffe2.ops.arguments import (
+    INT64_MAX,
+    INT64_MIN,
+    Argument,
+    Float,
+    Int,
+    Ints,
+    OperatorError,
+    Str,
+)
 from caffe2.ops.batch_norm import ORDER
 from caffe2.ops.conv_transpose import TRANSPOSE_ARGS
-from caffe2.ops.datatypes import FLOAT, INTS
-from caffe2.ops.declaration import NativeOnly, Spec, operator
+from caffe2.ops.datatypes import FLOAT, INTS, type_names
+from caffe2.ops.declaration import NativeOnly, OpView, Spec, operator
 from caffe2.ops.regions import ALIGN_ARGS
+from caffe2.ops.shapes import require_same_shape
 
 _NO_ARRAY = NativeOnly("an Int8 tensor is no array")
 _SCALES: dict[str, Argument] = {
     "Y_scale": Float(1.0, min=1e-30),
     "Y_zero_point": Int(0, min=0, max=255),
 }
+_UINT8, _INT32 = np.dtype(np.uint8), np.dtype(np.int32)
+_OF_WINDOWS = ("Conv", "ConvTranspose", "AveragePool", "MaxPool")
+
+
+def _bytes_like(name: str, X: Spec) -> Spec:
+    """The Int8 tensor of the shape of another one.  Its type is that of its elements."""
+    _require_quantized(name, X)
+    return Spec(X.shape, _UINT8)
+
+
+def _require_quantized(name: str, X: Spec) -> None:
+    if X.dtype not in (_UINT8, _INT32):
+        raise OperatorError(name, f"is {type_names([X.dtype])}; an Int8 tensor is needed")
+
+
+def _like(twin: str, op: OpView, X: Spec, *more: Spec | None, **args: Any) -> Any:
+    """What the operator on floats gives that moves or meets elements in the same way."""
+    _require_quantized(op.declaration.inputs.name(0), X)
+    if twin in _OF_WINDOWS and op.args.order.upper() != "NHWC":
+        raise OperatorError("argument 'order'", f"is {op.args.order}; it must be NHWC")
+    declaration = ops.find(twin)
+    taken = {name: getattr(op.args, name) for name in op.given if name in declaration.args}
+    if "order" in declaration.args:
+        taken["order"] = "NHWC"
+    inputs = [f"{i}" for i, spec in enumerate((X, *more)) if spec is not None]
+    outputs = [f"Y{i}" for i in range(declaration.outputs.least)]
+    view = declaration.view(inputs, outputs, {**taken, **args})
+    return declaration.shape(X, *more, op=view)
+
+
 _WINDOW_ARGS = {**geometry.window_arguments(), **_SCALES}
 
 
@@ -36,8 +81,8 @@ class Int8Quantize:
 
     reference = _NO_ARRAY
 
-    def shape(X: Spec) -> None:
-        return None
+    def shape(X: Spec) -> Spec:
+        return Spec(X.shape, _UINT8)
 
 
 @operator("Int8Dequantize", inputs="qX", outputs="Y")
@@ -49,8 +94,9 @@ class Int8Dequantize:
 
     reference = _NO_ARRAY
 
-    def shape(qX: Spec) -> None:
-        return None
+    def shape(qX: Spec) -> Spec:
+        _require_quantized("qX", qX)
+        return Spec(qX.shape, np.dtype(np.float32))
 
 
 class _Int8Fill:
@@ -62,8 +108,8 @@ class _Int8Fill:
 
     reference = _NO_ARRAY
 
-    def shape() -> None:
-        return None
+    def shape(op: OpView) -> Spec:
+        return Spec(op.args.shape, _INT32 if "Int" in op.type.removeprefix("Int8") else _UINT8)
 
 
 for _name, _values in (
@@ -86,8 +132,9 @@ class _Int8Add:
 
     reference = _NO_ARRAY
 
-    def shape(A: Spec, B: Spec) -> None:
-        return None
+    def shape(A: Spec, B: Spec) -> Spec:
+        require_same_shape("B", B, "A", A)
+        return _bytes_like("A", A)
 
 
 class _Int8Sum:
@@ -98,8 +145,10 @@ class _Int8Sum:
 
     reference = _NO_ARRAY
 
-    def shape(*X: Spec) -> None:
-        return None
+    def shape(*X: Spec) -> Spec:
+        for spec in X:
+            require_same_shape("X", spec, "the first", X[0])
+        return _bytes_like("X", X[0])
 
 
 for _name in ("Int8Add", "Int8AddRelu"):
@@ -117,8 +166,8 @@ class Int8Relu:
 
     reference = _NO_ARRAY
 
-    def shape(X: Spec) -> None:
-        return None
+    def shape(X: Spec) -> Spec:
+        return _bytes_like("X", X)
 
 
 @operator(
@@ -136,8 +185,8 @@ class Int8LeakyRelu:
 
     reference = _NO_ARRAY
 
-    def shape(X: Spec) -> None:
-        return None
+    def shape(X: Spec) -> Spec:
+        return _bytes_like("X", X)
 
 
 @operator("Int8Sigmoid", inputs="input", outputs="output", args=_SCALES)
@@ -149,8 +198,8 @@ class Int8Sigmoid:
 
     reference = _NO_ARRAY
 
-    def shape(input: Spec) -> None:
-        return None
+    def shape(input: Spec) -> Spec:
+        return _bytes_like("input", input)
 
 
 @operator(
@@ -167,8 +216,8 @@ class Int8Softmax:
 
     reference = _NO_ARRAY
 
-    def shape(input: Spec) -> None:
-        return None
+    def shape(input: Spec) -> Spec:
+        return _bytes_like("input", input)
 
 
 class _Int8Conv:
@@ -181,8 +230,8 @@ class _Int8Conv:
 
     reference = _NO_ARRAY
 
-    def shape(X: Spec, filter: Spec, bias: Spec | None) -> None:
-        return None
+    def shape(X: Spec, filter: Spec, bias: Spec | None, op: OpView) -> Spec:
+        return _like("Conv", op, X, filter, bias)
 
 
 class _Int8FC:
@@ -195,8 +244,8 @@ class _Int8FC:
 
     reference = _NO_ARRAY
 
-    def shape(X: Spec, W: Spec, b: Spec | None) -> None:
-        return None
+    def shape(X: Spec, W: Spec, b: Spec | None, op: OpView) -> Spec:
+        return _like("FC", op, X, W, Spec(W.shape[:1], _INT32) if b is None else b)
 
 
 class _Int8ConvTranspose:
@@ -209,8 +258,8 @@ class _Int8ConvTranspose:
 
     reference = _NO_ARRAY
 
-    def shape(X: Spec, filter: Spec, bias: Spec | None) -> None:
-        return None
+    def shape(X: Spec, filter: Spec, bias: Spec | None, op: OpView) -> Spec:
+        return _like("ConvTranspose", op, X, filter, bias)
 
 
 operator(
@@ -241,8 +290,8 @@ class _Int8AveragePool:
 
     reference = _NO_ARRAY
 
-    def shape(X: Spec) -> None:
-        return None
+    def shape(X: Spec, op: OpView) -> Spec:
+        return _like("AveragePool", op, X)
 
 
 class _Int8MaxPool:
@@ -254,8 +303,8 @@ class _Int8MaxPool:
 
     reference = _NO_ARRAY
 
-    def shape(X: Spec) -> None:
-        return None
+    def shape(X: Spec, op: OpView) -> Spec:
+        return _like("MaxPool", op, X)
 
 
 for _suffix in ("", "Relu"):
@@ -272,8 +321,8 @@ class Int8Flatten:
 
     reference = _NO_ARRAY
 
-    def shape(input: Spec) -> None:
-        return None
+    def shape(input: Spec, op: OpView) -> Spec:
+        return _like("Flatten", op, input)
 
 
 _RESIZE = Float(1.0, min=1e-6, max=1e6)
@@ -294,8 +343,8 @@ class Int8ResizeNearest:
 
     reference = _NO_ARRAY
 
-    def shape(X: Spec) -> None:
-        return None
+    def shape(X: Spec, op: OpView) -> Spec:
+        return _like("ResizeNearest", op, X, None)
 
 
 @operator(
@@ -312,8 +361,8 @@ class Int8ChannelShuffle:
 
     reference = _NO_ARRAY
 
-    def shape(X: Spec) -> None:
-        return None
+    def shape(X: Spec, op: OpView) -> Spec:
+        return _like("ChannelShuffle", op, X)
 
 
 @operator(
@@ -332,8 +381,9 @@ class Int8Concat:
 
     reference = _NO_ARRAY
 
-    def shape(*X: Spec) -> tuple[None, None]:
-        return None, None
+    def shape(*X: Spec, op: OpView) -> tuple[Spec, Spec]:
+        last = op.args.order.upper() == "NHWC" and "axis" not in op.given
+        return _like("Concat", op, *X, axis=3 if last else op.args.axis)
 
 
 @operator(
@@ -354,8 +404,8 @@ class Int8Reshape:
 
     reference = _NO_ARRAY
 
-    def shape(data: Spec, new_shape: Spec | None) -> tuple[None, None]:
-        return None, None
+    def shape(data: Spec, new_shape: Spec | None, op: OpView) -> tuple[Spec | None, Spec]:
+        return _like("Reshape", op, data, new_shape)
 
 
 @operator("Int8Transpose", inputs="X", outputs="Y", args={"axes": Ints(min=0), **_SCALES})
@@ -367,8 +417,8 @@ class Int8Transpose:
 
     reference = _NO_ARRAY
 
-    def shape(X: Spec) -> None:
-        return None
+    def shape(X: Spec, op: OpView) -> Spec:
+        return _like("Transpose", op, X)
 
 
 _END = Ints(None, min=INT64_MIN, max=INT64_MAX)
@@ -397,8 +447,12 @@ class Int8Slice:
 
     reference = _NO_ARRAY
 
-    def shape(data: Spec, starts: Spec | None, ends: Spec | None) -> None:
-        return None
+    def shape(data: Spec, starts: Spec | None, ends: Spec | None, op: OpView) -> Spec | None:
+        if starts is not None or op.args.starts is not None or op.args.dim is None:
+            return _like("Slice", op, data, starts, ends)
+        whole = op.args.dim  # dimensions before the one that is cut
+        first, last = [0] * whole + [op.args.start_idx], [-1] * whole + [op.args.end_idx]
+        return _like("Slice", op, data, None, None, starts=first, ends=last)
 
 
 @operator(
@@ -417,5 +471,5 @@ class Int8RoIAlign:
 
     reference = _NO_ARRAY
 
-    def shape(X: Spec, RoIs: Spec) -> None:
-        return None
+    def shape(X: Spec, RoIs: Spec, op: OpView) -> Spec:
+        return _like("RoIAlign", op, X, RoIs)

@@ -75,6 +75,30 @@ def test_summary_for_people(capsys, model):
     assert first == "0 FC x, w, b h 4x3 float32 48"
 
 
+def test_shapes_where_a_name_is_used_again(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    branch = caffe2_pb2.NetDef()
+    branch.op.add(type="Tile", input=["a"], output=["b"])
+    net = caffe2_pb2.NetDef(name="again", external_input=["x"], external_output=["a", "b", "r"])
+    for x, y in (("x", "a"), ("a", "b"), ("b", "a")):
+        pool = net.op.add(type="MaxPool", input=[x], output=[y])
+        pool.arg.add(name="kernel", i=2)
+    net.op.add(type="IsEmpty", input=["a"], output=["c"])
+    net.op.add(type="If", input=["c"]).arg.add(name="then_net", n=branch)
+    net.op.add(type="Range", input=["stop"], output=["r"])
+    save_net(net, "net")
+    code, facts = as_json(capsys, "summary", "net", "--shape", "x=1,1,9,9", "--shape", "stop=1")
+    assert code == 0
+    shapes = [shape.split()[0] for op in facts["operators"] for shape in op["outputs"].values()]
+    assert shapes == ["1x1x8x8", "1x1x7x7", "1x1x6x6", "scalar", "?"]
+    assert facts["activation_bytes"] == 4 * (8 * 8 + 7 * 7) + 1
+    assert facts["outputs"] == {"a": "1x1x6x6 float32", "b": "?", "r": "?"}
+    assert facts["unknown"] == {"#5 Range": ["r"]}
+    assert facts["refused"] == {}
+    code, printed, _ = run(capsys, "summary", "net", "--shape", "x=1,1,2,9")
+    assert "refused    #1 MaxPool: X ('a') has size 1 along spatial axis 0" in printed
+
+
 def test_what_is_missing_is_shown_and_refused(capsys, model):
     net = load_net("two")
     net.op.add(type="Magic", input=["y"], output=["y"])

@@ -15,6 +15,7 @@ from caffe2.python import brew, core, model_helper, workspace  # noqa: E402
 from caffe2.python.onnx import backend, frontend  # noqa: E402
 from caffe2.python.onnx import helper as nets  # noqa: E402
 from caffe2.python.onnx.error import Unsupported  # noqa: E402
+from caffe2.python.predictor import mobile_exporter  # noqa: E402
 
 rng = np.random.default_rng(0)
 
@@ -215,6 +216,23 @@ def test_what_has_no_counterpart_is_named(op_type, inputs, arguments, text):
     net, given = net_of(op_type, inputs, **arguments)
     with pytest.raises(Unsupported, match=text):
         frontend.caffe2_net_to_onnx_model(net, None, {n: info(a) for n, a in given.items()})
+
+
+def test_an_input_that_the_init_net_fills_with_a_value_that_stands_for_it():
+    net, values = net_of("FC", [floats(2, 3), floats(4, 3), floats(4)])
+    for name, value in values.items():
+        workspace.FeedBlob(name, value)
+    init, predict = mobile_exporter.Export(workspace, net, ["in1", "in2"])
+    model = frontend.caffe2_net_to_onnx_model(predict, init, {"in0": info(values["in0"])})
+    assert [i.name for i in model.graph.input] == ["in0"]
+    assert {i.name for i in model.graph.initializer} >= {"in2"} and len(
+        model.graph.initializer
+    ) == 2
+    [found] = ReferenceEvaluator(model).run(None, {"in0": values["in0"]})
+    expected = values["in0"] @ values["in1"].T + values["in2"]
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+    with pytest.raises(ValueError, match="value_info has to describe the inputs in0"):
+        frontend.caffe2_net_to_onnx_model(predict, init)
 
 
 def test_an_input_that_nobody_describes():

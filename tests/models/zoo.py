@@ -1,7 +1,7 @@
 """Saved nets of the original Caffe2, each run by the route that fits it, and its recorded answers.
 
-`python tests/models/zoo.py [NAME ...]` prints a table; exit code 1 when an answer is wrong or an
-operator is missing.  The nets are no part of the project: the environment variable CAFFE2_MODELS
+`python tests/models/zoo.py [NAME ...]` prints a table: the largest error of an answer, where 1 is what
+is allowed, and milliseconds; exit code 1 when an answer is wrong or an operator is missing.  The nets are no part of the project: the environment variable CAFFE2_MODELS
 names their folder, which is `../shared/models` otherwise.
 """
 
@@ -424,9 +424,7 @@ def verdict(name: str, folder: Path = FOLDER) -> tuple[str, str]:
     except Exception as error:
         return "wrong", f"{type(error).__name__}: {error}"
     worst = max(errors(answer).items(), key=lambda item: item[1])
-    line = (
-        f"{answer.operators:4} operators  {worst[1]:8.2g} of the allowed error  {answer.ms:8.2f} ms"
-    )
+    line = f"{answer.operators:9}  {worst[1]:23.2g}  {answer.ms:8.2f}"
     return ("ok", line) if worst[1] <= 1 else ("wrong", f"{line}  {worst[0]}")
 
 
@@ -436,6 +434,7 @@ def main(chosen: list[str]) -> int:
         print(f"models skipped: no INDEX.json in {FOLDER} (set CAFFE2_MODELS)")
         return 0
     wrong = 0
+    print(f"{'net':60} {'result':8}operators  largest error / allowed  ms a run")
     for name in chosen or everything:
         result, line = verdict(name)
         wrong += result != "ok"

@@ -1,10 +1,13 @@
 """Answers of the original Caffe2 (torch 1.10.2, CPU) for operators on Int8 tensors, asked once."""
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from caffe2.graph.shapes import infer_shapes
+from caffe2.ops.declaration import Spec
 from caffe2.proto import caffe2_pb2
 from caffe2.python import core, workspace
 from caffe2.python.workspace import Int8Tensor
@@ -113,8 +116,14 @@ def run(type, inputs, args):
             workspace.FeedInt8Blob(name, value)
         else:
             workspace.FeedBlob(name, value)
-    workspace.RunOperatorOnce(core.CreateOperator(type, names, OUTPUTS.get(type, ["y"]), **args))
-    return workspace.FetchInt8Blob("y")
+    op = core.CreateOperator(type, names, OUTPUTS.get(type, ["y"]), **args)
+    workspace.RunOperatorOnce(op)
+    y = workspace.FetchInt8Blob("y")
+    arrays = [value.data if isinstance(value, Int8Tensor) else value for value in inputs]
+    known = {n: Spec(a.shape, a.dtype) for n, a in zip(names, arrays, strict=True)}
+    specs, refused = infer_shapes(caffe2_pb2.NetDef(op=[op]), known)
+    assert not refused and specs["y"] == Spec(y.data.shape, y.data.dtype)
+    return y
 
 
 @pytest.mark.parametrize(("type", "inputs", "args", "expected"), RECORDED)
@@ -123,6 +132,35 @@ def test_recorded(type, inputs, args, expected):
     assert (y.scale, y.zero_point) == (F4(args["Y_scale"]), args.get("Y_zero_point", 0))
     assert y.data.dtype == (np.int32 if type == "Int8GivenIntTensorFill" else U1)
     np.testing.assert_array_equal(y.data.ravel(), expected)
+
+
+@pytest.mark.parametrize(
+    ("type", "shapes", "args", "problem"),
+    [
+        ("Int8Relu", [F4([1])], {}, "'x0'.* is FLOAT; an Int8 tensor is needed"),
+        ("Int8Add", [A.data, A.data[:1]], {}, r"'x1'.* has shape \(1, 3\); A has \(2, 3\)"),
+        ("Int8Conv", [PICTURE.data, W.data], {"kernel": 2}, "argument 'order'.* must be NHWC"),
+        ("Int8Conv", [PICTURE.data, TAPS.data], {"kernel": 2, **LAST}, "'x1'.* has shape"),
+        ("Int8FC", [FC_X.data, PAIRS.data], {}, "'x1'.* 9 features"),
+        ("Int8Reshape", [FC_X.data], {"shape": [5, -1]}, "argument 'shape'"),
+    ],
+)
+def test_shapes_that_do_not_fit_are_known_before_a_run(type, shapes, args, problem):
+    names = [f"x{i}" for i in range(len(shapes))]
+    op = core.CreateOperator(type, names, OUTPUTS.get(type, ["y"]), **args)
+    known = {n: Spec(a.shape, a.dtype) for n, a in zip(names, shapes, strict=True)}
+    [(_, error)] = infer_shapes(caffe2_pb2.NetDef(op=[op]), known)[1]
+    assert re.search(problem, str(error))
+
+
+def test_the_axis_of_concat_depends_on_the_order():
+    known = {"x": Spec((1, 4, 5, 2), np.dtype(U1))}
+    for args, shape in (
+        ({}, (2, 4, 5, 2)), (LAST, (1, 4, 5, 4)), ({**LAST, "axis": 0}, (2, 4, 5, 2))
+    ):  # fmt: skip
+        op = core.CreateOperator("Int8Concat", ["x", "x"], ["y", "dims"], **args)
+        found = infer_shapes(caffe2_pb2.NetDef(op=[op]), known)[0]
+        assert found["y"].shape == shape and found["dims"] == Spec((2,), np.dtype(np.int32))
 
 
 def test_dequantize():

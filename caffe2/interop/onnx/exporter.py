@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
+from caffe2.graph.model import Model
 from caffe2.interop.onnx.export_node import OPSET, Operator
 from caffe2.interop.onnx.export_ops import EXPORTERS
 from caffe2.interop.onnx.node import Unsupported
@@ -37,7 +38,9 @@ class Caffe2Frontend:
 
         predict_net  a Net or NetDef
         init_net     the net that fills its parameters
-        value_info   for each other input (element type of onnx.TensorProto, shape)
+        value_info   for each other input (element type of onnx.TensorProto, shape); also for one
+                     that the init net fills with a value that stands for it, as `mobile_exporter`
+                     has it do
 
         ValueError for an input that nobody describes, Unsupported for an operator or argument that
         ONNX has no counterpart of.  The nets are run once, on zeros, to see their shapes.
@@ -61,6 +64,8 @@ class Caffe2Frontend:
         net.CopyFrom(_proto(predict_net))
         outputs = list(net.external_output)
         tensors = cls.caffe2_init_net_to_initializer(init_net) if init_net is not None else []
+        stand_in = _stand_ins(net, init_net, tensors, infos)
+        tensors = [tensor for tensor in tensors if tensor.name not in stand_in]
         filled = {tensor.name for tensor in tensors}
         missing = [n for n in net.external_input if n not in filled and n not in infos]
         if missing:
@@ -183,6 +188,18 @@ def _check(op: caffe2_pb2.OperatorDef) -> None:
         raise Unsupported(
             f"the operator {op.type} '{', '.join(op.output)}' has no ONNX counterpart"
         )
+
+
+def _stand_ins(
+    net: caffe2_pb2.NetDef, init_net: Any, tensors: Sequence[onnx.TensorProto], infos: ValueInfo
+) -> set[str]:
+    """What is filled and yet an input: where all inputs are filled, and where the shape that an
+    input is said to have is another one."""
+    if init_net is None:
+        return set()
+    described = {t.name: tuple(infos[t.name][1]) for t in tensors if t.name in infos}
+    other = {t.name for t in tensors if described.get(t.name, tuple(t.dims)) != tuple(t.dims)}
+    return other.union(Model(_proto(init_net), net).stand_in)
 
 
 def _keep_names(net: caffe2_pb2.NetDef, outputs: list[str]) -> None:
