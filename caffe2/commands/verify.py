@@ -36,13 +36,9 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     model = load_model(options.model)
     given = parse_shapes(options.shape, model)
-    problems = verify_model(
-        model,
-        given,
-        allow=options.allow,
-        phone=options.target == "phone",
-        memory=default_engine().memory_limit,
-    )
+    phone, limit = options.target == "phone", default_engine().memory_limit
+    memory = {"memory": limit} if limit else {}
+    problems = verify_model(model, given, allow=options.allow, phone=phone, **memory)
     if not problems:
         problems = _refusals(model, options.allow)
     notes = [*model.notes, *_undeclared(model, given)]

@@ -70,6 +70,11 @@ class Model:
         return infer_shapes(self.init, {})[0]
 
     @cached_property
+    def declared(self) -> list[str]:
+        """The declared inputs, or what is read where none are."""
+        return list(self.predict.external_input) or self.inputs
+
+    @cached_property
     def inputs(self) -> list[str]:
         """What is read and neither written before nor filled, and a filled one that stands for
         values that are given."""

@@ -64,14 +64,14 @@ def verify_model(
     *,
     allow: Iterable[str] = (),
     phone: bool = False,
-    memory: int = 0,
+    memory: int = (1 << 63) - 1,
 ) -> list[str]:
     """What keeps a model from running as a program runs it (see `Predictor`), a line for each.
 
-    given   shapes and types of inputs
+    given   shapes and types of inputs: of all of them, or of none
     allow   what operators may touch, of "files", "code" and "network"
     phone   whether it has to run where there is no Python, and nothing may be touched
-    memory  bytes that one operator may take; 0: any
+    memory  bytes that one operator may take
     """
     specs, touched = model.known(given), () if phone else tuple(allow)
     there = {*model.filled, *given}
@@ -90,7 +90,7 @@ def verify_model(
             *_nested(net),
             *(_slow(net) if phone else ()),
             *(f"{x}, which is not allowed" for x in touching_operators(net, touched)),
-            *(_large(net, shapes, memory) if memory else ()),
+            *_large(net, shapes, memory),
         ]
         problems += verify(net, known=known, specs=shapes)
         problems += [f'net "{net.name}", {line}' for line in lines]
@@ -98,6 +98,12 @@ def verify_model(
         problems.append(
             f'net "{model.predict.name}": it seems to be cut off: it names no external_output, and '
             f"{len(model.unread)} of {len(model.filled)} parameters are read by nobody"
+        )
+    missing = [name for name in model.inputs if name not in given and name in model.declared]
+    if given and missing:
+        problems.append(
+            f'net "{model.predict.name}": it needs {", ".join(missing)}, too, which no net fills '
+            "and no shape is given for"
         )
     if not model.outputs:
         problems.append(f'net "{model.predict.name}": it has no answer: no external_output')

@@ -196,6 +196,17 @@ def test_a_net_that_is_cut_off_is_noticed(capsys, model):
     assert as_json(capsys, "summary", "one", "three")[1]["outputs"] == {"joined": "?"}
 
 
+def test_a_parameter_that_no_net_fills(capsys, model):
+    init = load_net("one")
+    del init.op[1]
+    save_net(init, "one")
+    assert run(capsys, "verify", *model)[0] == 0  # an input, as far as one can see
+    code, printed, _ = run(capsys, "verify", *model, "--shape", "x=1,2")
+    needs = 'net "small": it needs b, too, which no net fills and no shape is given for\n'
+    assert (code, printed) == (1, needs)
+    assert run(capsys, "verify", *model, "--shape", "x=1,2", "--shape", "b=3")[0] == 0
+
+
 def test_inputs_that_are_declared_by_another_name(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     net = caffe2_pb2.NetDef(name="slip", external_input=["inputs"], external_output=["y"])

@@ -1,8 +1,9 @@
 """Saved nets of the original Caffe2, each run by the route that fits it, and its recorded answers.
 
-`python tests/models/zoo.py [NAME ...]` prints a table: the largest error of an answer, where 1 is what
-is allowed, and milliseconds; exit code 1 when an answer is wrong or an operator is missing.  The nets are no part of the project: the environment variable CAFFE2_MODELS
-names their folder, which is `../shared/models` otherwise.
+`python tests/models/zoo.py [NAME ...]` prints a table: the largest error of an answer, where 1 is
+what is allowed, and milliseconds; exit code 1 when an answer is wrong or an operator is missing.
+The nets are no part of the project: the environment variable CAFFE2_MODELS names their folder,
+which is `../shared/models` otherwise.
 """
 
 from __future__ import annotations
