@@ -202,3 +202,29 @@ class ReversePackedSegs:
 
     def gradient(op: GradientContext) -> Any:
         return op.make("ReversePackedSegs", [op.grad(0), op.input(1)], [op.input_grad(0)])
+
+
+@operator(
+    "VariableLengthSequencePadding",
+    inputs="input lengths",
+    outputs="output",
+    types={"input": FLOAT, "lengths": INT32},
+    inplace=[(0, 0)],
+)
+class VariableLengthSequencePadding:
+    """output = input with 0 behind the end of each sequence: output[t, k] = 0 for t >= lengths[k].
+
+    input: float (time, sequences, ...), at least 3-d.  lengths: int32 (sequences,).
+    output: float, shaped like input.  (The original does so only in place.)
+    """
+
+    def shape(input: Spec, lengths: Spec) -> Spec:
+        require_dimensions("input", input, 3)
+        if lengths.shape != input.shape[1:2]:
+            problem = f"has shape {lengths.shape}; {input.shape[1:2]} is needed"
+            raise OperatorError("lengths", problem)
+        return input
+
+    def reference(input: Array, lengths: Array) -> Array:
+        there = np.arange(len(input)).reshape(-1, 1) < lengths
+        return np.where(there.reshape(*there.shape, *[1] * (input.ndim - 2)), input, np.float32(0))

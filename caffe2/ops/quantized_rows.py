@@ -8,7 +8,7 @@ row, as bytes of two floats or of two float16; otherwise they are a tensor of th
 from __future__ import annotations
 
 import inspect
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -322,6 +322,150 @@ for _bits, _form in _FORMATS.items():
         _declare_fused_lookup(f"SparseLengths{_reducer}Fused{_bits}BitRowwise", _reducer, _form)
 for _reducer in ("Sum", "Mean", "WeightedSum", "WeightedMean"):
     _declare_lookup(f"SparseLengths{_reducer}8BitsRowwise", _reducer)
+
+
+# Tables without the rows that were pruned
+
+
+def _places(indices: Array, mapping: Array, rows: int) -> Array:
+    """The row that each number stands for; -1 for one that was pruned."""
+    if mapping.shape == (1,) and mapping[0] == 0:  # nothing was pruned
+        _check_indices("INDICES", indices, rows)
+        return indices
+    _check_indices("INDICES", indices, len(mapping))
+    places = mapping[indices]
+    if places.size and not (places.min() >= -1 and places.max() < rows):
+        problem = f"holds {places.min()} to {places.max()}; there are {rows} rows, and -1 is none"
+        raise OperatorError("COMPRESSED_INDICES_MAPPING", problem)
+    return places
+
+
+def _check_pruned(INDICES: Spec, LENGTHS: Spec, mapping: Spec, WEIGHTS: Spec | None) -> None:
+    require_rank("INDICES", INDICES, 1)
+    require_rank("LENGTHS", LENGTHS, 1)
+    require_rank("COMPRESSED_INDICES_MAPPING", mapping, 1)
+    if WEIGHTS is not None:
+        require_same_shape("WEIGHTS", WEIGHTS, "INDICES", INDICES)
+
+
+_MAPPING = """INDICES: int32 or int64, 1-d, in range of COMPRESSED_INDICES_MAPPING.
+    LENGTHS: int32, 1-d, the numbers of each segment; they sum to all numbers.
+    COMPRESSED_INDICES_MAPPING: int32, 1-d, the row of each number; -1: it was pruned."""
+
+
+def _declare_pruned_lookup(name: str, reducer: str, form: _Format) -> None:
+    def check(
+        DATA: Spec, WEIGHTS: Spec | None, INDICES: Spec, LENGTHS: Spec, mapping: Spec
+    ) -> Spec:
+        require_rank("DATA", DATA, 2)
+        _check_pruned(INDICES, LENGTHS, mapping, WEIGHTS)
+        return Spec((*LENGTHS.shape, _columns("DATA", DATA, form)), _FLOAT)
+
+    def find(DATA: Array, INDICES: Array, mapping: Array) -> Array:
+        places = _places(INDICES, mapping, len(DATA))
+        there = places >= 0
+        rows = np.zeros((len(places), _columns("DATA", Spec(DATA.shape, _BYTE), form)), _FLOAT)
+        rows[there] = _values(DATA[places[there]], form)
+        return rows
+
+    class Weighted:
+        def shape(
+            DATA: Spec,
+            WEIGHTS: Spec,
+            INDICES: Spec,
+            LENGTHS: Spec,
+            COMPRESSED_INDICES_MAPPING: Spec,
+        ) -> Spec:
+            return check(DATA, WEIGHTS, INDICES, LENGTHS, COMPRESSED_INDICES_MAPPING)
+
+        def reference(
+            DATA: Array,
+            WEIGHTS: Array,
+            INDICES: Array,
+            LENGTHS: Array,
+            COMPRESSED_INDICES_MAPPING: Array,
+        ) -> Array:
+            rows = find(DATA, INDICES, COMPRESSED_INDICES_MAPPING)
+            return _reduce(reducer, rows, WEIGHTS, LENGTHS)
+
+    class Plain:
+        def shape(
+            DATA: Spec, INDICES: Spec, LENGTHS: Spec, COMPRESSED_INDICES_MAPPING: Spec
+        ) -> Spec:
+            return check(DATA, None, INDICES, LENGTHS, COMPRESSED_INDICES_MAPPING)
+
+        def reference(
+            DATA: Array, INDICES: Array, LENGTHS: Array, COMPRESSED_INDICES_MAPPING: Array
+        ) -> Array:
+            rows = find(DATA, INDICES, COMPRESSED_INDICES_MAPPING)
+            return _reduce(reducer, rows, None, LENGTHS)
+
+    weighted = reducer == "WeightedSum"
+    what = "mean" if reducer == "Mean" else "sum"
+    body: Any = Weighted if weighted else Plain
+    body.gradient = NO_GRADIENT
+    body.__doc__ = f"""output[k] = the {what} of the rows of segment k{", weighted" * weighted}.
+
+    DATA: uint8 (rows, ...), {form.about()}; without the rows that were pruned, which count as 0.
+    {"WEIGHTS: float, one for each number." * weighted}
+    {_MAPPING}
+    A mapping of one 0 says that no row was pruned; numbers are those of rows then.
+    output: float (segments, columns); 0 for a segment without rows.
+    """
+    types = {"DATA": UINT8, "INDICES": INTS, "LENGTHS": INT32, "COMPRESSED_INDICES_MAPPING": INT32}
+    operator(
+        name,
+        inputs=f"DATA{' WEIGHTS' * weighted} INDICES LENGTHS COMPRESSED_INDICES_MAPPING",
+        outputs="output",
+        types=types | ({"WEIGHTS": FLOAT} if weighted else {}),
+    )(body)
+
+
+for _bits, _form in _FORMATS.items():
+    for _reducer in ("Sum", "Mean", "WeightedSum"):
+        _declare_pruned_lookup(f"SparseLengths{_reducer}{_bits}BitRowwiseSparse", _reducer, _form)
+
+
+@operator(
+    "SparseLengthsSumSparseLookup",
+    inputs="INDICES LENGTHS COMPRESSED_INDICES_MAPPING WEIGHTS?",
+    outputs="output_indices output_lengths output_weights?",
+    types={
+        "INDICES": INTS,
+        "LENGTHS": INT32,
+        "COMPRESSED_INDICES_MAPPING": INT32,
+        "WEIGHTS": FLOAT,
+    },
+)
+class SparseLengthsSumSparseLookup:
+    """output_indices = the rows of a pruned table that numbers stand for, without pruned ones.
+
+    INDICES: int32 or int64, 1-d, in range of COMPRESSED_INDICES_MAPPING.
+    LENGTHS: int32, 1-d, the numbers of each segment; they sum to all numbers.
+    COMPRESSED_INDICES_MAPPING: int32, 1-d, the row of each number; -1: it was pruned.
+    WEIGHTS: float, one for each number; output_weights has them, and is there only with WEIGHTS.
+    output_indices: INDICES' type.  output_lengths: int32, what is left of each segment.
+    """
+
+    gradient = NO_GRADIENT
+
+    def shape(
+        INDICES: Spec, LENGTHS: Spec, COMPRESSED_INDICES_MAPPING: Spec, WEIGHTS: Spec | None
+    ) -> tuple[None, Spec, None]:
+        _check_pruned(INDICES, LENGTHS, COMPRESSED_INDICES_MAPPING, WEIGHTS)
+        return None, LENGTHS, None
+
+    def reference(
+        INDICES: Array, LENGTHS: Array, COMPRESSED_INDICES_MAPPING: Array, WEIGHTS: Array | None
+    ) -> tuple[Array, ...]:
+        _check_indices("INDICES", INDICES, len(COMPRESSED_INDICES_MAPPING))
+        places = COMPRESSED_INDICES_MAPPING[INDICES].astype(INDICES.dtype)
+        if places.size and places.min() < -1:
+            raise OperatorError("COMPRESSED_INDICES_MAPPING", f"holds {places.min()}; -1 is no row")
+        there = places >= 0
+        left = _reduce("Sum", there.reshape(-1, 1), None, LENGTHS)[:, 0].astype(np.int32)
+        kept = (places[there], left)
+        return kept if WEIGHTS is None else (*kept, WEIGHTS[there])
 
 
 # Scale and bias apart

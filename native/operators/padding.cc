@@ -1,4 +1,5 @@
 // Rows put before and behind each segment, taken away again, and turned around.
+#include <algorithm>
 #include <string>
 
 #include "core/registry.h"
@@ -187,8 +188,36 @@ class ReversePackedSegsOperator : public Operator {
   }
 };
 
+// 0 behind the end of each sequence; rows are steps.
+class SequencePaddingOperator : public Operator {
+ public:
+  using Operator::Operator;
+
+ protected:
+  void run() override {
+    const Tensor &x = input(0), &lengths = input(1);
+    CAFFE2_ENFORCE(x.rank() >= 3, describe_input(0), " has shape ", x.shape().text(),
+                   "; three dimensions at least are needed");
+    const int64_t count = x.dim(1), width = x.shape().product(2, x.rank());
+    CAFFE2_ENFORCE(lengths.shape() == Shape{count}, describe_input(1), " has shape ",
+                   lengths.shape().text(), "; (", count, ",) is needed");
+    Tensor& y = output(0, x.shape(), DataType::kFloat);
+    const float* in = x.data<float>();
+    const int32_t* ends = lengths.data<int32_t>();
+    float* out = y.mutable_data<float>();
+    for (int64_t i = 0; i < x.dim(0) * count; i++, in += width, out += width) {
+      if (i / count >= ends[i % count]) {
+        std::fill_n(out, width, 0.0f);
+      } else if (in != out) {
+        std::copy_n(in, width, out);
+      }
+    }
+  }
+};
+
 }  // namespace
 
+REGISTER_CPU_OPERATOR(VariableLengthSequencePadding, SequencePaddingOperator)
 REGISTER_CPU_OPERATOR(AddPadding, AddPaddingOperator)
 REGISTER_CPU_OPERATOR(RemovePadding, RemovePaddingOperator)
 REGISTER_CPU_OPERATOR(GatherPadding, GatherPaddingOperator)

@@ -209,12 +209,40 @@ struct Apart {
   };
 };
 
-// Inputs: DATA, WEIGHTS of weighted reducers, INDICES, LENGTHS; and scale_bias where it is apart.
-template <class F, bool weighted, bool mean>
+// The row that each number of input i stands for, by the mapping in a later input; -1 for one that
+// was pruned. `rows`: how many there are, or -1.
+template <class Base>
+class Pruned : public Base {
+ public:
+  using Base::Base;
+
+ protected:
+  const int64_t* find_places(int i, int mapping, int64_t rows) {
+    const Tensor& given = this->input(mapping);
+    CAFFE2_ENFORCE(given.rank() == 1, this->describe_input(mapping), " has shape ",
+                   given.shape().text(), "; one dimension is needed");
+    const int32_t* places = given.template data<int32_t>();
+    if (rows >= 0 && given.size() == 1 && places[0] == 0) return this->find_indices(i, rows);
+    const int64_t* indices = this->find_indices(i, given.size());
+    const int64_t count = this->input(i).size();
+    auto* found = static_cast<int64_t*>(this->scratch(count * sizeof(int64_t)));
+    for (int64_t p = 0; p < count; p++) {
+      found[p] = places[indices[p]];
+      CAFFE2_ENFORCE(found[p] >= -1 && (rows < 0 || found[p] < rows), this->describe_input(mapping),
+                     " holds ", found[p], " at position ", indices[p],
+                     "; it is no row of the table, and -1 stands for none");
+    }
+    return found;
+  }
+};
+
+// Inputs: DATA, WEIGHTS of weighted reducers, INDICES, LENGTHS; and scale_bias where it is apart,
+// or the mapping of a pruned table.
+template <class F, bool weighted, bool mean, bool pruned = false>
 class LookupOperator
-    : public std::conditional_t<std::is_same_v<F, Apart>, FusedBase<Fused8>, FusedBase<F>> {
+    : public Pruned<std::conditional_t<std::is_same_v<F, Apart>, FusedBase<Fused8>, FusedBase<F>>> {
   static constexpr bool kApart = std::is_same_v<F, Apart>;
-  using Base = std::conditional_t<kApart, FusedBase<Fused8>, FusedBase<F>>;
+  using Base = Pruned<std::conditional_t<kApart, FusedBase<Fused8>, FusedBase<F>>>;
 
  public:
   using Base::Base;
@@ -232,7 +260,8 @@ class LookupOperator
     } else {
       this->find_matrix();
     }
-    const int64_t* indices = this->find_indices(1 + weighted, data.dim(0));
+    const int64_t* indices = pruned ? this->find_places(1 + weighted, 3 + weighted, data.dim(0))
+                                    : this->find_indices(1 + weighted, data.dim(0));
     const int64_t count = this->input(1 + weighted).size(), columns = this->columns_;
     this->find_segments(SegmentKind::kLengths, 2 + weighted, count);
     const float* weights = nullptr;
@@ -256,6 +285,7 @@ class LookupOperator
         const int64_t begin = this->offset(k), stop = this->offset(k + 1);
         const float share = mean && stop > begin ? 1 / static_cast<float>(stop - begin) : 1.0f;
         for (int64_t p = begin; p < stop; p++) {
+          if (pruned && indices[p] < 0) continue;
           const auto row = find_row(indices[p]);
           const float weight = weighted ? weights[p] * share : share;
           const float scale = weight * row.scale, bias = weight * row.bias;
@@ -274,6 +304,54 @@ class LookupOperator
       return Apart::Row{bytes, ends[0], ends[1]};
     } else {
       return this->table_row(r);
+    }
+  }
+};
+
+// Inputs INDICES, LENGTHS, the mapping and WEIGHTS; outputs them without what was pruned.
+class SparseLookupOperator : public Pruned<SegmentBase> {
+ public:
+  explicit SparseLookupOperator(const OperatorContext& context) : Pruned(context) {
+    CAFFE2_ENFORCE(context.def.output.size() == context.def.input.size() - 1, "it has ",
+                   context.def.input.size(), " inputs and ", context.def.output.size(),
+                   " outputs; weights are read and written, or neither");
+  }
+
+ protected:
+  void run() override {
+    const int64_t* places = find_places(0, 2, -1);
+    const int64_t count = input(0).size();
+    find_segments(SegmentKind::kLengths, 1, count);
+    const float* weights = nullptr;
+    if (has_input(3)) {
+      CAFFE2_ENFORCE(input(3).shape() == Shape{count}, describe_input(3), " has shape ",
+                     input(3).shape().text(), "; (", count, ",) is needed");
+      weights = input(3).data<float>();
+    }
+    const int64_t kept = std::count_if(places, places + count, [](int64_t p) { return p >= 0; });
+    Tensor& numbers = output(0, {kept}, input(0).type());
+    int32_t* lengths = output(1, {segments()}, DataType::kInt32).mutable_data<int32_t>();
+    float* out = nullptr;
+    if (weights != nullptr) out = output(2, {kept}, DataType::kFloat).mutable_data<float>();
+    if (numbers.type() == DataType::kInt64) {
+      write(places, weights, numbers.mutable_data<int64_t>(), lengths, out);
+    } else {
+      write(places, weights, numbers.mutable_data<int32_t>(), lengths, out);
+    }
+  }
+
+ private:
+  template <class T>
+  void write(const int64_t* places, const float* weights, T* numbers, int32_t* lengths,
+             float* out) const {
+    for (int64_t k = 0; k < segments(); k++) {
+      lengths[k] = 0;
+      for (int64_t p = offset(k); p < offset(k + 1); p++) {
+        if (places[p] < 0) continue;
+        *numbers++ = static_cast<T>(places[p]);
+        lengths[k]++;
+        if (weights != nullptr) *out++ = weights[p];
+      }
     }
   }
 };
@@ -371,6 +449,16 @@ REGISTER_CPU_OPERATOR(SparseLengthsSum8BitsRowwise, LookupOperator<Apart, false,
 REGISTER_CPU_OPERATOR(SparseLengthsMean8BitsRowwise, LookupOperator<Apart, false, true>)
 REGISTER_CPU_OPERATOR(SparseLengthsWeightedSum8BitsRowwise, LookupOperator<Apart, true, false>)
 REGISTER_CPU_OPERATOR(SparseLengthsWeightedMean8BitsRowwise, LookupOperator<Apart, true, true>)
+REGISTER_CPU_OPERATOR(SparseLengthsSum8BitRowwiseSparse, LookupOperator<Fused8, false, false, true>)
+REGISTER_CPU_OPERATOR(SparseLengthsMean8BitRowwiseSparse, LookupOperator<Fused8, false, true, true>)
+REGISTER_CPU_OPERATOR(SparseLengthsWeightedSum8BitRowwiseSparse, LookupOperator<Fused8, true, false, true>)
+REGISTER_CPU_OPERATOR(SparseLengthsSum4BitRowwiseSparse, LookupOperator<Fused4, false, false, true>)
+REGISTER_CPU_OPERATOR(SparseLengthsMean4BitRowwiseSparse, LookupOperator<Fused4, false, true, true>)
+REGISTER_CPU_OPERATOR(SparseLengthsWeightedSum4BitRowwiseSparse, LookupOperator<Fused4, true, false, true>)
+REGISTER_CPU_OPERATOR(SparseLengthsSum2BitRowwiseSparse, LookupOperator<Fused2, false, false, true>)
+REGISTER_CPU_OPERATOR(SparseLengthsMean2BitRowwiseSparse, LookupOperator<Fused2, false, true, true>)
+REGISTER_CPU_OPERATOR(SparseLengthsWeightedSum2BitRowwiseSparse, LookupOperator<Fused2, true, false, true>)
+REGISTER_CPU_OPERATOR(SparseLengthsSumSparseLookup, SparseLookupOperator)
 REGISTER_CPU_OPERATOR(GatherFused8BitRowwise, GatherFusedOperator)
 REGISTER_CPU_OPERATOR(FloatToRowwiseQuantized8Bits, RowwiseQuantizeOperator)
 REGISTER_CPU_OPERATOR(Rowwise8BitQuantizedToFloat, RowwiseOpenOperator)

@@ -40,4 +40,7 @@ CASES = [
               Bad("negative", {"lengths": I4([0, -1, 1])}), Bad("2-d", {"data": F4([[1]])})]),
     Case("ReversePackedSegs", title="int64", data=anything(4, 2, 2), gradient=False,
          lengths=exactly([1, 2], I8), mismatch={"data": 1}),
+    Case("VariableLengthSequencePadding", input=floats(4, 3, "C"), gradient=False,
+         lengths=exactly([0, 3, 9], I4), mismatch={"input": 1},
+         bad=[Bad("2-d", {"input": F4([[1, 2, 3]])}), Bad("short", {"lengths": I4([1, 2])})]),
 ]  # fmt: skip

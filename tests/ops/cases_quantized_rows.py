@@ -39,6 +39,25 @@ def lookup(type, data, weighted, apart=()):
                 gradient=False)  # fmt: skip
 
 
+def pruned(type, data, weighted=False, mapping=(0, -1, 1, -1, 2, 3, -1, 4), **more):
+    bad = [
+        Bad("too large", {"INDICES": I4([8, 0, 1, 4])}),
+        Bad("negative", {"INDICES": I4([-1, 0, 1, 4])}),
+        Bad("too short", {"LENGTHS": I4([3])}),
+        Bad("below -1", {"COMPRESSED_INDICES_MAPPING": I4([-2] * 8)}),
+        Bad("2-d", {"COMPRESSED_INDICES_MAPPING": I4([[0] * 8])}),
+    ]
+    mismatch = {"COMPRESSED_INDICES_MAPPING": None, **({"DATA": None} if data else {})}
+    if data:
+        bad.append(Bad("no row", {"COMPRESSED_INDICES_MAPPING": I4([5] * 8)}))
+    tables = {"DATA": data} if data else {}
+    weights = {"WEIGHTS": floats("W")} if weighted else {}
+    before, behind = (weights, {}) if data else ({}, weights)
+    return Case(type, **tables, **before, INDICES=INDICES, LENGTHS=LENGTHS,
+                COMPRESSED_INDICES_MAPPING=exactly(mapping, I4), **behind, mismatch=mismatch,
+                sizes={"W": (4,)}, gradient=False, **{"bad": bad, **more})  # fmt: skip
+
+
 FUSED_8, HALF_8 = (
     "FloatToFused8BitRowwiseQuantized",
     "FloatToFused8BitRowwiseQuantizedHalfScaleBias",
@@ -84,6 +103,12 @@ CASES = [
       for bits, data in TABLES.items() for reducer in ("Sum", "Mean", "WeightedSum")),
     *(lookup(f"SparseLengths{reducer}8BitsRowwise", None, "Weighted" in reducer, apart=True)
       for reducer in ("Sum", "Mean", "WeightedSum", "WeightedMean")),
+    *(pruned(f"SparseLengths{reducer}{bits}BitRowwiseSparse", data, reducer == "WeightedSum")
+      for bits, data in TABLES.items() for reducer in ("Sum", "Mean", "WeightedSum")),
+    pruned("SparseLengthsSum4BitRowwiseSparse", TABLES[4], mapping=(0,), title="nothing pruned",
+           bad=[Bad("too large", {"INDICES": I4([5, 0, 1, 4])})]),
+    pruned("SparseLengthsSumSparseLookup", None, outputs=2),
+    pruned("SparseLengthsSumSparseLookup", None, True, outputs=3, title="weighted"),
     Case("GatherFused8BitRowwise", DATA=TABLES[8], INDICES=INDICES, gradient=False,
          mismatch={"DATA": None, "INDICES": None},
          bad=[Bad("too large", {"INDICES": I8([5])}), Bad("negative", {"INDICES": I8([-1])}),
