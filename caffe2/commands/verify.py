@@ -16,7 +16,9 @@ from caffe2.commands.common import (
     show_json,
 )
 from caffe2.graph.model import Model, unresolved
+from caffe2.graph.nesting import every_operator
 from caffe2.graph.verify import verify_model
+from caffe2.proto import caffe2_pb2
 from caffe2.runtime.engine import default_engine, new_workspace
 
 
@@ -41,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     problems = verify_model(model, given, allow=options.allow, phone=phone, **memory)
     if not problems:
         problems = _refusals(model, options.allow)
-    notes = [*model.notes, *_undeclared(model, given)]
+    notes = [*model.notes, *_undeclared(model, given), *_floats_instead(model.predict)]
     if options.json:
         show_json({"problems": problems, "notes": notes})
     else:
@@ -60,6 +62,13 @@ def _undeclared(model: Model, given: Iterable[str]) -> Iterable[str]:
             yield f"'{name}' is read, and is no external_input"
         else:
             yield f"if '{name}' is an input, give its shape: --shape {name}=1,3,224,224"
+
+
+def _floats_instead(net: caffe2_pb2.NetDef) -> Iterable[str]:
+    """Operators on floats that the original computes in integers, and hands on as such."""
+    for where, op in every_operator(net):
+        if op.engine.startswith("DNNLOWP") and not op.type.startswith(("Int8", "Quant", "Dequant")):
+            yield f"{where} is computed in floats: only Int8 operators have engine {op.engine}"
 
 
 def _refusals(model: Model, allow: Iterable[str]) -> list[str]:

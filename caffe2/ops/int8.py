@@ -21,6 +21,7 @@ from caffe2.ops.arguments import (
     INT64_MAX,
     INT64_MIN,
     Argument,
+    Bool,
     Float,
     Int,
     Ints,
@@ -32,7 +33,7 @@ from caffe2.ops.conv_transpose import TRANSPOSE_ARGS
 from caffe2.ops.datatypes import FLOAT, INTS, type_names
 from caffe2.ops.declaration import NativeOnly, OpView, Spec, operator
 from caffe2.ops.regions import ALIGN_ARGS
-from caffe2.ops.shapes import require_same_shape
+from caffe2.ops.shapes import require_dimensions, require_same_shape
 
 _NO_ARRAY = NativeOnly("an Int8 tensor is no array")
 _SCALES: dict[str, Argument] = {
@@ -72,11 +73,12 @@ def _like(twin: str, op: OpView, X: Spec, *more: Spec | None, **args: Any) -> An
 _WINDOW_ARGS = {**geometry.window_arguments(), **_SCALES}
 
 
-@operator("Int8Quantize", inputs="X", outputs="Y", args=_SCALES, types={"X": FLOAT})
-class Int8Quantize:
+class _Int8Quantize:
     """Y = X / Y_scale + Y_zero_point.
 
     X: float of any shape.  Y: Int8 of the same shape.
+    As Quantize, and with engine="DNNLOWP", values are rounded after the zero point is added, and
+    without Y_scale both are chosen for 0 and the values of X, which must be finite.
     """
 
     reference = _NO_ARRAY
@@ -85,8 +87,7 @@ class Int8Quantize:
         return Spec(X.shape, _UINT8)
 
 
-@operator("Int8Dequantize", inputs="qX", outputs="Y")
-class Int8Dequantize:
+class _Int8Dequantize:
     """Y = (qX - zero_point) * scale.
 
     qX: Int8 of any shape.  Y: float of the same shape.
@@ -97,6 +98,43 @@ class Int8Dequantize:
     def shape(qX: Spec) -> Spec:
         _require_quantized("qX", qX)
         return Spec(qX.shape, np.dtype(np.float32))
+
+
+for _prefix in ("", "Int8"):
+    operator(f"{_prefix}Quantize", inputs="X", outputs="Y", args=_SCALES, types={"X": FLOAT})(
+        _Int8Quantize
+    )
+    operator(f"{_prefix}Dequantize", inputs="qX", outputs="Y")(_Int8Dequantize)
+
+
+@operator(
+    "Int8FCPackWeight",
+    inputs="W b?",
+    outputs="W_q B_q?",
+    args={
+        "in_scale": Float(1.0, min=1e-30),
+        "axis_w": Int(1),
+        "quantize_channelwise": Bool(False),
+        "save_unpacked_weights": Bool(False),
+    },
+    types={"W": FLOAT, "b": FLOAT},
+)
+class Int8FCPackWeight:
+    """W_q, B_q = the weights of Int8FC from those of FC.
+
+    W: float, at least 2-d, finite.  W_q: Int8 of the same shape, whose scale and zero point are
+    chosen for 0 and the values of W.  b: float, one for each row of W.  B_q: int32 Int8 of the same
+    shape, of the scale in_scale (that of Int8FC's X) times that of W_q.
+    quantize_channelwise must be 0; axis_w and save_unpacked_weights change nothing.
+    """
+
+    reference = _NO_ARRAY
+
+    def shape(W: Spec, b: Spec | None) -> tuple[Spec, Spec]:
+        require_dimensions("W", W, 2)
+        if b is not None and b.shape != W.shape[:1]:
+            raise OperatorError("b", f"has shape {b.shape}; {W.shape[:1]} is needed")
+        return Spec(W.shape, _UINT8), Spec(W.shape[:1], _INT32)
 
 
 class _Int8Fill:
@@ -224,7 +262,7 @@ class _Int8Conv:
     """Y = the convolution of X and filter + bias, for Int8ConvRelu its positive part.
 
     X: Int8 (N, H, W, C).  filter: Int8 (M, kernel_h, kernel_w, C / group).
-    bias: int32 Int8 (M,), whose scale is taken to be that of X times that of filter.
+    bias: int32 Int8 (M,), whose scale is taken to be that of X times that of filter; or float.
     Y: Int8 (N, H', W', M).  The arguments are those of Conv, with order="NHWC".
     """
 
@@ -238,7 +276,7 @@ class _Int8FC:
     """Y = X W^T + b, for Int8FCRelu its positive part.
 
     X: Int8, whose dimensions from `axis` on hold K elements.  W: Int8 (N, K).  b: int32 Int8 (N,),
-    whose scale is taken to be that of X times that of W.
+    whose scale is taken to be that of X times that of W; or float.
     Y: Int8, with the dimensions of X before `axis`, and N.
     """
 
@@ -252,7 +290,7 @@ class _Int8ConvTranspose:
     """Y = the transposed convolution of X and filter + bias.
 
     X: Int8 (N, H, W, C).  filter: Int8 (C, kernel_h, kernel_w, M / group).
-    bias: int32 Int8 (M,), whose scale is taken to be that of X times that of filter.
+    bias: int32 Int8 (M,), whose scale is taken to be that of X times that of filter; or float.
     Y: Int8 (N, H', W', M).  The arguments are those of ConvTranspose, with order="NHWC".
     """
 

@@ -2,14 +2,22 @@
 #include <cstring>
 #include <initializer_list>
 
-#include "kernels/kernels.h"
+#include "kernels/int8.h"
+
+#if defined(CAFFE2_KERNELS_neondot) && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#elif defined(CAFFE2_KERNELS_neondot) && defined(__APPLE__)
+#include <sys/sysctl.h>
+#endif
 
 namespace caffe2::kernels {
 
 // The build defines CAFFE2_KERNELS_<ISA> for every instruction set it compiled kernels for.
-#define CAFFE2_KERNELS_TABLE(isa) \
-  namespace isa {                 \
-  extern const Table kTable;      \
+#define CAFFE2_KERNELS_TABLE(isa)    \
+  namespace isa {                    \
+  extern const Table kTable;         \
+  extern const Int8Table kInt8Table; \
   }
 #ifdef CAFFE2_KERNELS_sse4
 CAFFE2_KERNELS_TABLE(sse4)
@@ -25,6 +33,12 @@ CAFFE2_KERNELS_TABLE(neon)
 #endif
 #ifdef CAFFE2_KERNELS_generic
 CAFFE2_KERNELS_TABLE(generic)
+#endif
+#ifdef CAFFE2_KERNELS_avx512vnni
+CAFFE2_KERNELS_TABLE(avx512vnni)
+#endif
+#ifdef CAFFE2_KERNELS_neondot
+CAFFE2_KERNELS_TABLE(neondot)
 #endif
 #undef CAFFE2_KERNELS_TABLE
 
@@ -54,6 +68,56 @@ const Table* table(Isa isa) {
 #ifdef CAFFE2_KERNELS_generic
     case Isa::kGeneric:
       return &generic::kTable;
+#endif
+    default:
+      return nullptr;
+  }
+}
+
+namespace {
+// The Int8 kernels with dot products of bytes, or null.
+const Int8Table* dot_table(Isa isa) {
+#ifdef CAFFE2_KERNELS_avx512vnni
+  if (isa == Isa::kAvx512 && __builtin_cpu_supports("avx512vnni")) return &avx512vnni::kInt8Table;
+#endif
+#if defined(CAFFE2_KERNELS_neondot) && defined(__linux__)
+  if (isa == Isa::kNeon && (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0) return &neondot::kInt8Table;
+#elif defined(CAFFE2_KERNELS_neondot) && defined(__APPLE__)
+  int there = 0;
+  size_t size = sizeof there;
+  if (isa == Isa::kNeon &&
+      sysctlbyname("hw.optional.arm.FEAT_DotProd", &there, &size, nullptr, 0) == 0 && there != 0) {
+    return &neondot::kInt8Table;
+  }
+#endif
+  (void)isa;
+  return nullptr;
+}
+}  // namespace
+
+const Int8Table* int8_table(Isa isa, bool dot) {
+  if (!supported(isa)) return nullptr;
+  if (const Int8Table* found = dot ? dot_table(isa) : nullptr) return found;
+  switch (isa) {
+#ifdef CAFFE2_KERNELS_sse4
+    case Isa::kSse4:
+      return &sse4::kInt8Table;
+#endif
+#ifdef CAFFE2_KERNELS_avx2
+    case Isa::kAvx2:
+      return &avx2::kInt8Table;
+#endif
+#ifdef CAFFE2_KERNELS_avx512
+    case Isa::kAvx512:
+      return &avx512::kInt8Table;
+#endif
+#ifdef CAFFE2_KERNELS_neon
+    case Isa::kNeon:
+      return &neon::kInt8Table;
+#endif
+#ifdef CAFFE2_KERNELS_generic
+    case Isa::kGeneric:
+      return &generic::kInt8Table;
 #endif
     default:
       return nullptr;

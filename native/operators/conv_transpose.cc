@@ -164,17 +164,17 @@ class Int8ConvTransposeOperator : public Int8On<ConvTransposeBase> {
     const ConvShape s = shape(x->values, w->values);
     CAFFE2_ENFORCE(checked_multiply(s.k, s.kh * s.kw) <= kMostProducts, "each output is a sum of ",
                    s.k * s.kh * s.kw, " products; at most ", kMostProducts, " are allowed");
-    const int32_t* bias = this->bias(2, s.c);
-    const Requantization to = requantization(*x, *w, 0);
+    const int32_t* bias = this->bias(2, s.c, x->scale * w->scale);
+    const kernels::Requantization to = requantization(*x, *w, 0);
     Tensor y = bytes(output_shape(x->values, s));
     const int64_t values = checked_multiply(checked_multiply(s.h, s.w), s.c);
     auto* sums = static_cast<int32_t*>(scratch(static_cast<size_t>(values) * sizeof(int32_t)));
     const auto* in = x->values.data<uint8_t>();
     auto* out = y.mutable_data<uint8_t>();
     for (int64_t n = 0; n < s.n; n++, in += s.oh() * s.ow() * s.k) {
-      for (int64_t i = 0; i < values; i++) sums[i] = bias[i % s.c];
+      for (int64_t i = 0; i < values; i++) sums[i] = bias != nullptr ? bias[i % s.c] : 0;
       scatter(s, in, x->zero_point, w->values.data<uint8_t>(), w->zero_point, sums);
-      for (int64_t i = 0; i < values; i++) *out++ = to(sums[i]);
+      int8_kernels().requantize(to, values, sums, out + n * values, parallel());
     }
     give(std::move(y));
   }

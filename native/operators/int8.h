@@ -9,6 +9,7 @@
 
 #include "core/int8_tensor.h"
 #include "core/operator.h"
+#include "kernels/int8.h"
 #include "operators/parallel.h"
 
 namespace caffe2 {
@@ -20,45 +21,39 @@ inline uint8_t quantum(float value, int32_t zero_point, int32_t low = 0) {
   return static_cast<uint8_t>(std::min(place, 255.f));
 }
 
-// value / 2^shift, rounded to the nearest, halves away from zero.
-inline int64_t shift_right(int64_t value, int shift) {
-  if (shift <= 0) return value;
-  const int64_t mask = (int64_t{1} << shift) - 1, rest = (value & mask) - (value < 0 ? 1 : 0);
-  return (value >> shift) + (rest > mask >> 1 ? 1 : 0);
-}
-
-inline uint8_t saturate(int64_t value, int32_t low = 0) {
-  return static_cast<uint8_t>(std::clamp<int64_t>(value, low, 255));
-}
-
-// What becomes of a sum of products: it is multiplied in fixed point (Jacob et al., 2018, 2.2),
-// rounded at 31 bits and again at the place of the result, as nets were made for; with the engine
-// DNNLOWP it is multiplied as a float, and halves become even.
-class Requantization {
- public:
-  Requantization(float factor, int32_t zero_point, int32_t low, bool even)
-      : factor_(factor), even_(even), zero_point_(zero_point), low_(low) {
-    int exponent = 0;
-    const float fraction = std::frexp(std::min(factor, kLargest), &exponent);
-    multiplier_ = std::llround(std::ldexp(fraction, 31));
-    low_bits_ = 31 - std::max(exponent, 0);
-    shift_ = std::clamp(-exponent, 0, 62);
-  }
-  uint8_t operator()(int32_t sum) const {
-    if (even_) return quantum(static_cast<float>(sum) * factor_, zero_point_, low_);
-    const int64_t half = int64_t{1} << (low_bits_ - 1);
-    const int64_t product = (sum * multiplier_ + half) >> low_bits_;
-    return saturate(shift_right(product, shift_) + zero_point_, low_);
-  }
-
- private:
-  static constexpr float kLargest = 1 << 29;  // all but 0 becomes 0 or 255
-  float factor_;
-  bool even_;
-  int64_t multiplier_;
-  int low_bits_, shift_;
-  int32_t zero_point_, low_;
+// The scale and the zero point with which numbers from `low` to `high`, and 0, take all 256 values
+// (Jacob et al., 2018, 3), as the engine DNNLOWP chooses them; 0 is a value. NaN where they are not
+// finite.
+struct Quantization {
+  float scale = 0.1f;
+  int32_t zero_point = 0;
+  float inverse() const { return 1 / scale; }
 };
+Quantization quantization_of(const float* values, int64_t n);
+
+// A float bias as int32 of this scale; what does not fit becomes the nearest that does.
+std::shared_ptr<Int8Tensor> quantized_bias(const std::shared_ptr<Allocator>& allocator,
+                                           const Tensor& b, float scale);
+
+// What the kernel does with sums that stand for themselves times `factor`; with `even` halves
+// become even, else they go away from zero, after a first rounding at 31 bits, as nets were made
+// for.
+inline kernels::Requantization requantization(float factor, int32_t zero_point, int32_t low,
+                                              bool even) {
+  constexpr float kLargest = 1 << 29;  // all but 0 becomes 0 or 255
+  kernels::Requantization to;
+  to.factor = factor;
+  to.even = even;
+  to.zero_point = zero_point;
+  to.low = low;
+  int exponent = 0;
+  const float fraction = std::frexp(std::min(factor, kLargest), &exponent);
+  if (exponent < -31) return to;  // all becomes 0
+  to.multiplier = static_cast<int32_t>(std::ldexp(fraction, 31));
+  to.low_bits = 31 - std::max(exponent, 0);
+  to.shift = std::max(-exponent, 0);
+  return to;
+}
 
 // Base: Operator, or what an operator on Int8 tensors has in common with one on tensors.
 template <class Base>
@@ -68,7 +63,8 @@ class Int8On : public Base {
   explicit Int8On(const OperatorContext& context, More... more)
       : Base(context, more...),
         scale_(this->args().real("Y_scale")),
-        zero_(this->args().int32("Y_zero_point")) {}
+        zero_(this->args().int32("Y_zero_point")),
+        int8_kernels_(*kernels::int8_table(this->engine().isa())) {}
 
  protected:
   // An input that holds an Int8 tensor of this type.
@@ -99,27 +95,32 @@ class Int8On : public Base {
                    x.zero_point, "; this operator needs the same");
     this->output_object(0, std::make_shared<Int8Tensor>(std::move(y), x.scale, x.zero_point));
   }
-  // What is added to the sums of a layer, from input i; zeros without.
-  const int32_t* bias(int i, int64_t outputs) {
-    if (!this->has_input(i)) {
-      auto* zeros =
-          static_cast<int32_t*>(this->scratch(static_cast<size_t>(outputs) * sizeof(int32_t)));
-      std::fill_n(zeros, outputs, 0);
-      return zeros;
-    }
-    const auto b = quantized(i, DataType::kInt32);
-    CAFFE2_ENFORCE(b->values.shape() == Shape{outputs}, this->describe_input(i), " has shape ",
-                   b->values.shape().text(), "; (", outputs, ",) is needed");
-    return b->values.template data<int32_t>();
+  // What is added to the sums of a layer, which have this scale, from input i; null without.
+  const int32_t* bias(int i, int64_t outputs, float scale) {
+    if (!this->has_input(i)) return nullptr;
+    const bool plain = this->input_value(i).is_tensor();
+    const auto b = plain ? nullptr : quantized(i, DataType::kInt32);
+    const Tensor& values = plain ? this->input(i) : b->values;
+    CAFFE2_ENFORCE(values.shape() == Shape{outputs}, this->describe_input(i), " has shape ",
+                   values.shape().text(), "; (", outputs, ",) is needed");
+    bias_ = plain ? quantized_bias(this->engine().allocator(), values, scale) : b;
+    return bias_->values.template data<int32_t>();
   }
 
-  Requantization requantization(const Int8Tensor& x, const Int8Tensor& w, int32_t low) const {
+  // For the sums of a layer.
+  kernels::Requantization requantization(const Int8Tensor& x, const Int8Tensor& w,
+                                         int32_t low) const {
     const bool even = this->def().engine.value_or("").starts_with("DNNLOWP");
-    return Requantization(x.scale * w.scale / scale_, zero_, low, even);
+    return caffe2::requantization(x.scale * w.scale / scale_, zero_, low, even);
   }
+  const kernels::Int8Table& int8_kernels() const { return int8_kernels_; }
 
   const float scale_;
   const int32_t zero_;
+
+ private:
+  const kernels::Int8Table& int8_kernels_;
+  std::shared_ptr<Int8Tensor> bias_;
 };
 
 using Int8Operator = Int8On<Operator>;

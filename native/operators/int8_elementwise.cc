@@ -9,6 +9,9 @@
 namespace caffe2 {
 namespace {
 
+// With the engine DNNLOWP, which `Quantize` always has, the zero point is added before values are
+// rounded, and scale and zero point are those of the values where none are given.
+template <bool server>
 class Int8QuantizeOperator : public Int8Operator {
  public:
   using Int8Operator::Int8Operator;
@@ -16,14 +19,18 @@ class Int8QuantizeOperator : public Int8Operator {
  protected:
   void run() override {
     const Tensor& x = input(0);
+    const bool dnnlowp = server || def().engine.value_or("").starts_with("DNNLOWP");
+    Quantization to{scale_, zero_};
+    if (dnnlowp && !args().has("Y_scale")) {
+      to = quantization_of(x.data<float>(), x.size());
+      CAFFE2_ENFORCE(std::isfinite(to.scale), describe_input(0),
+                     " holds values from which no scale ", "follows; all must be finite");
+    }
     Tensor y = bytes(x.shape());
-    const float* in = x.data<float>();
-    auto* out = y.mutable_data<uint8_t>();
-    const float inverse = 1 / scale_;
-    for_ranges(parallel(), x.size(), kElementsPerRange, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; i++) out[i] = quantum(in[i] * inverse, zero_);
-    });
-    give(std::move(y));
+    int8_kernels().quantize(1 / to.scale, dnnlowp ? static_cast<float>(to.zero_point) : 0,
+                            dnnlowp ? 0 : to.zero_point, x.size(), x.data<float>(),
+                            y.mutable_data<uint8_t>(), parallel());
+    output_object(0, std::make_shared<Int8Tensor>(std::move(y), to.scale, to.zero_point));
   }
 };
 
@@ -34,20 +41,17 @@ class Int8DequantizeOperator : public Operator {
  protected:
   void run() override {
     const auto x = input_object<Int8Tensor>(0);
-    if (x->values.type() == DataType::kInt32) return write<int32_t>(*x);
-    write<uint8_t>(*x);
-  }
-
- private:
-  template <class T>
-  void write(const Int8Tensor& x) {
-    const T* in = x.values.data<T>();
-    float* out = output(0, x.values.shape(), DataType::kFloat).mutable_data<float>();
-    for_ranges(parallel(), x.values.size(), kElementsPerRange, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; i++) {
-        out[i] = static_cast<float>(static_cast<int64_t>(in[i]) - x.zero_point) * x.scale;
-      }
-    });
+    const Tensor& in = x->values;
+    float* out = output(0, in.shape(), DataType::kFloat).mutable_data<float>();
+    if (in.type() == DataType::kUInt8) {
+      kernels::int8_table(engine().isa())
+          ->dequantize(x->scale, x->zero_point, in.size(), in.data<uint8_t>(), out, parallel());
+      return;
+    }
+    const int32_t* values = in.data<int32_t>();
+    for (int64_t i = 0; i < in.size(); i++) {
+      out[i] = static_cast<float>(int64_t{values[i]} - x->zero_point) * x->scale;
+    }
   }
 };
 
@@ -59,7 +63,6 @@ class Int8SumOperator : public Int8Operator {
  protected:
   void run() override {
     const auto first = quantized(0);
-    const int64_t n = first->values.size();
     std::vector<const uint8_t*> in;
     std::vector<float> ratios;
     for (int i = 0; i < inputs(); i++) {
@@ -72,26 +75,43 @@ class Int8SumOperator : public Int8Operator {
     int exponent = 0;
     std::frexp(*std::max_element(ratios.begin(), ratios.end()), &exponent);
     const int shift = std::clamp(22 - exponent, 0, 62);
-    std::vector<int64_t> multipliers;
-    int64_t offset = 0;
+    std::vector<int32_t> multipliers;
+    kernels::Int8Sum sum;
     for (int i = 0; i < inputs(); i++) {
-      multipliers.push_back(std::llrint(std::ldexp(ratios[i], shift)));
-      offset -= multipliers.back() * quantized(i)->zero_point;
+      multipliers.push_back(static_cast<int32_t>(std::llrint(std::ldexp(ratios[i], shift))));
+      sum.offset -= int64_t{multipliers.back()} * quantized(i)->zero_point;
     }
+    sum.count = inputs();
+    sum.multipliers = multipliers.data();
+    sum.shift = shift;
+    sum.zero_point = zero_;
+    sum.low = relu ? zero_ : 0;
     Tensor y = bytes(first->values.shape());
-    auto* out = y.mutable_data<uint8_t>();
-    for_ranges(parallel(), n, kElementsPerRange, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; i++) {
-        int64_t sum = offset;
-        for (size_t k = 0; k < in.size(); k++) sum += in[k][i] * multipliers[k];
-        out[i] = saturate(shift_right(sum, shift) + zero_, relu ? zero_ : 0);
-      }
-    });
+    int8_kernels().sum(sum, y.size(), in.data(), y.template mutable_data<uint8_t>(), parallel());
     give(std::move(y));
   }
 
  private:
   static constexpr float kLargest = 1 << 30;  // all but 0 becomes 0 or 255
+};
+
+class Int8ReluOperator : public Int8Operator {
+ public:
+  using Int8Operator::Int8Operator;
+
+ protected:
+  void run() override {
+    const auto x = quantized(0);
+    if (x->zero_point == 0) return give_like(*x, x->values);  // no value is below
+    Tensor y = bytes(x->values.shape());
+    const auto* in = x->values.data<uint8_t>();
+    auto* out = y.mutable_data<uint8_t>();
+    const auto zero = static_cast<uint8_t>(x->zero_point);
+    for_ranges(parallel(), y.size(), kElementsPerRange, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; i++) out[i] = std::max(in[i], zero);
+    });
+    give_like(*x, std::move(y));
+  }
 };
 
 // y = f(x) by a table of all 256 values.
@@ -100,35 +120,23 @@ class Int8MapOperator : public Int8Operator {
   using Int8Operator::Int8Operator;
 
  protected:
-  virtual uint8_t map(const Int8Tensor& x, int value) const = 0;
-  virtual bool keeps() const { return false; }  // the scale and zero point of x
+  virtual float map(float x) const = 0;
 
   void run() override {
     const auto x = quantized(0);
     uint8_t table[256];
-    for (int value = 0; value < 256; value++) table[value] = map(*x, value);
+    for (int value = 0; value < 256; value++) {
+      table[value] =
+          quantum(map(static_cast<float>(value - x->zero_point) * x->scale) / scale_, zero_);
+    }
     Tensor y = bytes(x->values.shape());
     const auto* in = x->values.data<uint8_t>();
     auto* out = y.mutable_data<uint8_t>();
     for_ranges(parallel(), y.size(), kElementsPerRange, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; i++) out[i] = table[in[i]];
     });
-    keeps() ? give_like(*x, std::move(y)) : give(std::move(y));
+    give(std::move(y));
   }
-  static float real(const Int8Tensor& x, int value) {
-    return static_cast<float>(value - x.zero_point) * x.scale;
-  }
-};
-
-class Int8ReluOperator : public Int8MapOperator {
- public:
-  using Int8MapOperator::Int8MapOperator;
-
- protected:
-  uint8_t map(const Int8Tensor& x, int value) const override {
-    return static_cast<uint8_t>(std::max(value, x.zero_point));
-  }
-  bool keeps() const override { return true; }
 };
 
 class Int8LeakyReluOperator : public Int8MapOperator {
@@ -137,10 +145,7 @@ class Int8LeakyReluOperator : public Int8MapOperator {
       : Int8MapOperator(context), alpha_(args().real("alpha")) {}
 
  protected:
-  uint8_t map(const Int8Tensor& x, int value) const override {
-    const float y = real(x, value);
-    return quantum((y > 0 ? y : y * alpha_) / scale_, zero_);
-  }
+  float map(float x) const override { return x > 0 ? x : x * alpha_; }
 
  private:
   const float alpha_;
@@ -151,9 +156,7 @@ class Int8SigmoidOperator : public Int8MapOperator {
   using Int8MapOperator::Int8MapOperator;
 
  protected:
-  uint8_t map(const Int8Tensor& x, int value) const override {
-    return quantum(1 / (1 + std::exp(-real(x, value))) / scale_, zero_);
-  }
+  float map(float x) const override { return 1 / (1 + std::exp(-x)); }
 };
 
 class Int8SoftmaxOperator : public Int8Operator {
@@ -173,18 +176,21 @@ class Int8SoftmaxOperator : public Int8Operator {
     Tensor y = bytes(shape);
     const auto* in = x->values.data<uint8_t>();
     auto* out = y.mutable_data<uint8_t>();
-    for (int64_t r = 0; r < rows && n > 0; r++, in += n, out += n) {
-      const uint8_t most = *std::max_element(in, in + n);
-      float sum = 0;
-      for (int64_t i = 0; i < n; i++) sum += falls[most - in[i]];
-      for (int64_t i = 0; i < n; i++) {
-        out[i] = quantum(falls[most - in[i]] / sum / scale_, zero_);
-      }
-    }
+    for_ranges(parallel(), n > 0 ? rows : 0, rows_per_range(n), [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; r++) write(falls, n, in + r * n, out + r * n);
+    });
     give(std::move(y));
   }
 
  private:
+  void write(const float* falls, int64_t n, const uint8_t* in, uint8_t* out) const {
+    uint8_t most = 0;
+    for (int64_t i = 0; i < n; i++) most = std::max(most, in[i]);
+    float sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += falls[most - in[i]];
+    for (int64_t i = 0; i < n; i++) out[i] = quantum(falls[most - in[i]] / sum / scale_, zero_);
+  }
+
   const int axis_;
 };
 
@@ -222,8 +228,10 @@ class Int8FillOperator : public Int8Operator {
 
 }  // namespace
 
-REGISTER_CPU_OPERATOR(Int8Quantize, Int8QuantizeOperator)
+REGISTER_CPU_OPERATOR(Int8Quantize, Int8QuantizeOperator<false>)
+REGISTER_CPU_OPERATOR(Quantize, Int8QuantizeOperator<true>)
 REGISTER_CPU_OPERATOR(Int8Dequantize, Int8DequantizeOperator)
+REGISTER_CPU_OPERATOR(Dequantize, Int8DequantizeOperator)
 REGISTER_CPU_OPERATOR(Int8Add, Int8SumOperator<false>)
 REGISTER_CPU_OPERATOR(Int8AddRelu, Int8SumOperator<true>)
 REGISTER_CPU_OPERATOR(Int8Sum, Int8SumOperator<false>)

@@ -20,9 +20,8 @@ class Int8FlattenOperator : public Int8Operator {
     const Shape& in = x->values.shape();
     CAFFE2_ENFORCE(axis_ <= in.rank(), "argument 'axis' is ", axis_, ", but ", describe_input(0),
                    " has shape ", in.text());
-    Tensor y = bytes({in.product(0, axis_), in.product(axis_, in.rank())});
-    y.copy_from(x->values);
-    give_like(*x, std::move(y));
+    const Shape shape{in.product(0, axis_), in.product(axis_, in.rank())};
+    give_like(*x, Tensor(x->values.storage(), shape, DataType::kUInt8));
   }
 
  private:
@@ -45,16 +44,19 @@ class Int8ResizeNearestOperator : public Int8Operator {
                    "; only the batch may be empty");
     const int64_t height = scaled(in[1], height_scale_), width = scaled(in[2], width_scale_);
     Tensor y = bytes({in[0], height, width, in[3]});
-    auto* out = y.mutable_data<uint8_t>();
-    for (int64_t n = 0; n < in[0]; n++) {
-      const uint8_t* image = x->values.data<uint8_t>() + n * in.product(1, 4);
-      for (int64_t i = 0; i < height; i++) {
-        const uint8_t* row = image + nearest(i, height_scale_, in[1]) * in[2] * in[3];
-        for (int64_t j = 0; j < width; j++) {
-          out = std::copy_n(row + nearest(j, width_scale_, in[2]) * in[3], in[3], out);
-        }
+    auto* columns = static_cast<int64_t*>(scratch(static_cast<size_t>(width) * sizeof(int64_t)));
+    for (int64_t j = 0; j < width; j++) columns[j] = nearest(j, width_scale_, in[2]) * in[3];
+    const uint8_t* images = x->values.data<uint8_t>();
+    uint8_t* rows = y.mutable_data<uint8_t>();
+    const int64_t size = width * in[3];
+    for_ranges(parallel(), in[0] * height, rows_per_range(size), [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; r++) {
+        const int64_t i = r / height * in[1] + nearest(r % height, height_scale_, in[1]);
+        const uint8_t* row = images + i * in[2] * in[3];
+        uint8_t* out = rows + r * size;
+        for (int64_t j = 0; j < width; j++) out = std::copy_n(row + columns[j], in[3], out);
       }
-    }
+    });
     give_like(*x, std::move(y));
   }
 

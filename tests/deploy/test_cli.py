@@ -434,6 +434,14 @@ def test_upgrade(capsys, model, tmp_path):
     assert run(capsys, "upgrade", "new.pbtxt")[1] == "nothing to change\n"
 
 
+def test_operators_that_the_original_computes_in_integers_are_named(capsys, model):
+    net = load_net("two")
+    net.op[0].engine = "DNNLOWP"
+    save_net(net, "two")
+    code, printed, _ = run(capsys, "verify", *model)
+    assert code == 0 and "note: #0 FC is computed in floats" in printed
+
+
 def test_a_value_that_stands_for_the_input_is_not_taken_for_it(capsys, model):
     init = load_net("one")
     filled = init.op.add(type="GivenTensorFill", output=["x"])

@@ -43,6 +43,10 @@ RECORDED = [
      [0, 10, 20, 22, 28, 0, 20, 21, 255, 0]),
     ("Int8Quantize", [F4([0.5, 1.5, 2.5, 3.5, -0.5, -1.5])], {"Y_scale": 1.0, "Y_zero_point": 20},
      [20, 22, 22, 24, 20, 18]),
+    ("Int8Quantize", [F4([0.5, 1.5, 2.5, -0.5, -1.5, 3.5])],
+     {"Y_scale": 1.0, "Y_zero_point": 21, "engine": "DNNLOWP"}, [22, 22, 24, 20, 20, 24]),
+    ("Quantize", [F4([0.5, 1.5, 2.5, -0.5, -1.5, 3.5])],
+     {"Y_scale": 1.0, "Y_zero_point": 21, "engine": "DNNLOWP"}, [22, 22, 24, 20, 20, 24]),
     ("Int8Add", [A, B], FIFTH, [110, 97, 109, 129, 112, 175]),
     ("Int8AddRelu", [A, B], FIFTH, [110, 97, 109, 129, 112, 175]),
     ("Int8Sum", [A, B], FIFTH, [110, 97, 109, 129, 112, 175]),
@@ -163,9 +167,98 @@ def test_the_axis_of_concat_depends_on_the_order():
         assert found["y"].shape == shape and found["dims"] == Spec((2,), np.dtype(np.int32))
 
 
-def test_dequantize():
+@pytest.mark.parametrize("type", ["Quantize", "Int8Quantize"])
+@pytest.mark.parametrize(
+    ("values", "scale", "zero_point", "expected"),
+    [
+        ([-3, -1, 0, 0.25, 0.75, 1.5], 0.01764705963432789, 170, [0, 113, 170, 184, 212, 255]),
+        ([1, 2, 4], 0.01568627543747425, 0, [64, 127, 255]),
+        ([-5, -1], 0.019607843831181526, 255, [0, 204]),
+        ([-1e-7, 3e-8], 6.0999998822808266e-05, 196, [196, 196]),
+        ([0, 0], 0.1, 0, [0, 0]),
+        ([], 0.1, 0, []),
+    ],
+)
+def test_scales_that_are_those_of_the_values(type, values, scale, zero_point, expected):
+    y = run(type, [F4(values)], {"engine": "DNNLOWP"})
+    assert (y.scale, y.zero_point) == (F4(scale), zero_point)
+    np.testing.assert_array_equal(y.data, U1(expected))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_no_scale_for_values_that_are_not_finite(value):
+    with pytest.raises(RuntimeError, match="finite"):
+        run("Quantize", [F4([value, 1])], {})
+
+
+def test_the_largest_values_have_a_scale():
+    y = run("Quantize", [F4([3e38, -3e38])], {})
+    assert y.data.tolist() == [255, 0]
+
+
+def test_weights_and_bias_are_quantized():
+    workspace.FeedBlob("w", F4([[0.5, -1, 2, 0.25], [1, 0.75, -0.5, -2], [0.1, 0.2, 0.3, 3]]))
+    workspace.FeedBlob("b", F4([1, -2, 0.5]))
+    args = {"in_scale": float(F4(0.05)), "engine": "DNNLOWP"}
+    workspace.RunOperatorOnce(
+        core.CreateOperator("Int8FCPackWeight", ["w", "b"], ["wq", "bq"], **args)
+    )
+    bias = workspace.FetchInt8Blob("bq")
+    check_same(bias, Int8Tensor(np.int32([1020, -2040, 510]), 0.0009803922148421407, 0))
+    x = Int8Tensor(U1([[10, 200, 33, 255], [0, 90, 140, 60]]), 0.05, 33)
+    workspace.FeedInt8Blob("x", x)
+    args = {"Y_scale": 0.1, "Y_zero_point": 100, "engine": "DNNLOWP"}
+    for name in ("bq", "b"):
+        workspace.RunOperatorOnce(core.CreateOperator("Int8FC", ["x", "wq", name], ["y"], **args))
+        y = workspace.FetchInt8Blob("y")
+        np.testing.assert_array_equal(y.data, [[49, 0, 255], [184, 30, 165]])
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "args", "problem"),
+    [
+        (["w"], ["wq"], {"quantize_channelwise": 1}, "quantize_channelwise"),
+        (["w", "b"], ["wq", "bq"], {}, "in_scale"),
+        (["w"], ["wq", "bq"], {}, "B_q"),
+        (["w", "w"], ["wq"], {"in_scale": 0.1}, r"\(2,\) is needed"),
+        (["b"], ["wq"], {}, "a row for each output"),
+    ],
+)
+def test_weights_that_cannot_be_quantized(inputs, outputs, args, problem):
+    workspace.FeedBlob("w", F4([[1, 2], [3, 4]]))
+    workspace.FeedBlob("b", F4([1, 2]))
+    with pytest.raises(RuntimeError, match=problem):
+        workspace.RunOperatorOnce(core.CreateOperator("Int8FCPackWeight", inputs, outputs, **args))
+
+
+def test_packed_weights_follow_their_blob():
+    """Filters are packed once: others of the same shape, or with another zero point, are seen."""
+    net = core.Net("follow")
+    net.Int8FC(["x", "w", "b"], "y", **LAYER)
+    workspace.FeedInt8Blob("x", FC_X)
+    workspace.FeedInt8Blob("b", BIAS)
+    workspace.FeedInt8Blob("w", FC_W)
+    workspace.CreateNet(net)
+    answers = []
+    for weights in (
+        FC_W,
+        FC_W,
+        Int8Tensor(FC_W.data, 0.02, 60),
+        Int8Tensor(255 - FC_W.data, 0.02, 60),
+    ):
+        workspace.FeedInt8Blob("w", weights)
+        workspace.RunNet(net)
+        found = workspace.FetchInt8Blob("y").data
+        np.testing.assert_array_equal(found, run("Int8FC", [FC_X, weights, BIAS], LAYER).data)
+        answers.append(found.tolist())
+    assert answers[0] == answers[1]
+    assert len({str(answer) for answer in answers}) == 3
+
+
+@pytest.mark.parametrize("type", ["Int8Dequantize", "Dequantize"])
+def test_dequantize(type):
     workspace.FeedInt8Blob("x", Int8Tensor(U1([[0, 10, 20], [30, 200, 255]]), 0.1, 20))
-    workspace.RunOperatorOnce(core.CreateOperator("Int8Dequantize", ["x"], ["y"]))
+    workspace.RunOperatorOnce(core.CreateOperator(type, ["x"], ["y"]))
     expected = F4([[-2, -1, 0], [1, 18, 23.5]])
     np.testing.assert_allclose(workspace.FetchBlob("y"), expected, rtol=1e-6)
     np.testing.assert_allclose(workspace.FetchInt8BlobRealVal("x"), expected, rtol=1e-6)
