@@ -31,25 +31,28 @@ FORCE_INLINE Plan plan_for(const ConvShape& s, int threads) {
   return p;
 }
 
-// The taps that lie inside the image, and where their inputs and filters are.
+// The taps that outputs see: `rows` rows of them, [left, right) of each.
 struct Taps {
-  const float* x;  // input of tap (0, 0); may lie outside
-  const float* w;
-  int64_t top, bottom, left, right;  // taps [top, bottom) x [left, right)
-  int64_t kw, row, column;           // floats between rows and columns of taps in x
+  int64_t rows, left, right;
+  int64_t kw, row, column;  // filters of a row; floats between rows and columns of taps in x
+};
+
+// What is done to sums.
+struct Ends {
+  vf bias, low, high;
 };
 
 constexpr int PIXELS = VL == 16 ? 8 : VL == 8 ? 4 : 6;  // outputs held in registers
 
-// P output pixels that all see the same taps; KW: the window's width when all of it is seen, or 0.
+// P output pixels, STRIDE input pixels apart, that see the same taps, the first of which are at x
+// and w; KW: the window's width when all of it is seen, or 0.
 template <int P, int STRIDE, int KW>
-FORCE_INLINE void sum_taps(const Taps& t, vf bias, const float* add, const Bounds& bounds,
-                           float* y) {
+void sum_taps(const Taps& t, const float* x, const float* w, const Ends& ends, const float* add,
+              float* y) {
   vf acc[P];
 #pragma GCC unroll 16
-  for (int p = 0; p < P; p++) acc[p] = add ? bias + load(add + p * VL) : bias;
-  for (int64_t r = t.top; r < t.bottom; r++) {
-    const float *x = t.x + r * t.row, *w = t.w + r * t.kw * VL;
+  for (int p = 0; p < P; p++) acc[p] = add ? ends.bias + load(add + p * VL) : ends.bias;
+  for (int64_t r = t.rows; r > 0; r--, x += t.row, w += t.kw * VL) {
     const auto tap = [&](int64_t q, int64_t column) {
       const vf factor = load(w + q * VL);
 #pragma GCC unroll 16
@@ -62,44 +65,60 @@ FORCE_INLINE void sum_taps(const Taps& t, vf bias, const float* add, const Bound
       for (int64_t q = t.left; q < t.right; q++) tap(q, t.column);
     }
   }
+  const vf low = ends.low, high = ends.high;
 #pragma GCC unroll 16
-  for (int p = 0; p < P; p++) store(y + p * VL, cut(acc[p], bounds));
+  for (int p = 0; p < P; p++) store(y + p * VL, min(high, max(low, acc[p])));
 }
 
-// `count` output pixels, `stride` input pixels apart, that see the whole width of the window.
-template <int STRIDE, int KW>
-FORCE_INLINE void sum_row(Taps t, int64_t count, vf bias, const float* add, const Bounds& bounds,
-                          float* y) {
-  const auto next = [&](int64_t pixels) {
-    t.x += pixels * STRIDE * VL;
-    y += pixels * VL;
-    if (add) add += pixels * VL;
-  };
-  for (; count >= PIXELS; count -= PIXELS) {
-    sum_taps<PIXELS, STRIDE, KW>(t, bias, add, bounds, y);
-    next(PIXELS);
-  }
-  if (count >= PIXELS / 2) {
-    sum_taps<PIXELS / 2, STRIDE, KW>(t, bias, add, bounds, y);
-    next(PIXELS / 2);
-    count -= PIXELS / 2;
-  }
-  for (; count > 0; count--) {
-    sum_taps<1, STRIDE, KW>(t, bias, add, bounds, y);
-    next(1);
-  }
+using Pixels = void (*)(const Taps&, const float*, const float*, const Ends&, const float*, float*);
+
+template <int STRIDE, int KW, int... I>
+Pixels pixels_for(int64_t count, std::integer_sequence<int, I...>) {
+  static constexpr Pixels functions[] = {sum_taps<I + 1, STRIDE, KW>...};
+  return functions[count - 1];
 }
 
-using Row = void (*)(Taps, int64_t, vf, const float*, const Bounds&, float*);
+// How `count` pixels that see the whole width of the window are computed: in groups that fit into
+// registers, all of nearly the same size, the first `larger` of them with one more.
+struct Groups {
+  int64_t count = 0, size = 0, larger = 0;
+  int64_t step = 0;  // floats between the inputs of neighbouring outputs
+  Pixels one_more = nullptr, usual = nullptr;
 
-Row row_for(const ConvShape& s) {
-  const bool dense = s.dilation_w == 1;
-  if (s.stride_w == 1) {
-    return dense && s.kw == 3 ? sum_row<1, 3> : dense && s.kw == 5 ? sum_row<1, 5> : sum_row<1, 0>;
+  Groups() = default;
+  Groups(const ConvShape& s, int64_t outputs) : step(s.stride_w * VL) {
+    if (outputs <= 0) return;
+    const bool dense = s.dilation_w == 1, known = s.stride_w <= 2;
+    count = known ? ceil_div(outputs, PIXELS) : outputs;
+    size = outputs / count;
+    larger = outputs - size * count;
+    const auto pick = [&](int64_t pixels) -> Pixels {
+      constexpr std::make_integer_sequence<int, PIXELS> all;
+      if (pixels > PIXELS) return nullptr;
+      if (s.stride_w == 2) {
+        return dense && s.kw == 3   ? pixels_for<2, 3>(pixels, all)
+               : dense && s.kw == 5 ? pixels_for<2, 5>(pixels, all)
+                                    : pixels_for<2, 0>(pixels, all);
+      }
+      return dense && s.kw == 3   ? pixels_for<1, 3>(pixels, all)
+             : dense && s.kw == 5 ? pixels_for<1, 5>(pixels, all)
+                                  : pixels_for<1, 0>(pixels, all);
+    };
+    usual = pick(size);
+    one_more = pick(size + 1);
   }
-  if (s.stride_w != 2) return nullptr;
-  return dense && s.kw == 3 ? sum_row<2, 3> : dense && s.kw == 5 ? sum_row<2, 5> : sum_row<2, 0>;
-}
+
+  FORCE_INLINE void sum(const Taps& t, const float* x, const float* w, const Ends& ends,
+                        const float* add, float* y) const {
+    for (int64_t i = 0; i < count; i++) {
+      const bool more = i < larger;
+      (more ? one_more : usual)(t, x, w, ends, add, y);
+      x += (size + more) * step;
+      y += (size + more) * VL;
+      if (add) add += (size + more) * VL;
+    }
+  }
+};
 
 }  // namespace
 
@@ -120,42 +139,40 @@ std::size_t depthwise_forward_scratch(const ConvShape& s, int threads) {
   return (std::size_t)lane_count(threads, s.n * plan.c_blocks * plan.strips) * plan.lane_bytes;
 }
 
+// Those taps, `dilation` apart from `start` on, that lie in [0, size).
+FORCE_INLINE void clip_taps(int64_t taps, int64_t dilation, int64_t start, int64_t size,
+                            int64_t& begin, int64_t& end) {
+  begin = 0;
+  end = taps;
+  while (begin < end && start + begin * dilation < 0) begin++;
+  while (begin < end && start + (end - 1) * dilation >= size) end--;
+}
+
 // Output row `row`, from a plane at x of which input row 0 is the first, even if it is not there.
-static void convolve_row(const ConvShape& s, const ConvSizes& z, Row inner, int64_t row,
-                         const float* x, const float* w, vf bias, const float* add,
-                         const Bounds& bounds, float* y) {
-  const int64_t top = row * s.stride_h - s.pad_t;
-  const Range rows(0, s.kh, s.dilation_h, top, s.h);
-  Taps t = {};
-  t.w = w;
-  t.kw = s.kw;
-  t.top = rows.begin;
-  t.bottom = rows.end;
-  t.row = s.dilation_h * s.w * VL;
-  t.column = s.dilation_w * VL;
-  // Outputs [first, last) see the whole width of the window.
-  const int64_t reach = s.dilation_w * (s.kw - 1);
-  const Range inside(0, z.ow, s.stride_w, -s.pad_l, s.w - reach);
-  const int64_t first = inner ? min_of(inside.begin, z.ow) : z.ow;
-  const int64_t last = inner ? max_of(first, inside.end) : z.ow;
-  const auto corner = [&](int64_t column) {
-    return x + (top * s.w + column * s.stride_w - s.pad_l) * VL;
-  };
-  for (int64_t column = 0; column < z.ow; column++) {
-    const float* from = add ? add + column * VL : nullptr;
-    t.x = corner(column);
-    if (column == first && last > first) {
-      t.left = 0;
-      t.right = s.kw;
-      inner(t, last - first, bias, from, bounds, y + column * VL);
-      column = last - 1;
-      continue;
+// The outputs `inside` see the whole width of the window; `groups` are theirs.
+static void convolve_row(const ConvShape& s, const ConvSizes& z, const Range& inside,
+                         const Groups& groups, int64_t row, const float* x, const float* w,
+                         const Ends& ends, const float* add, float* y) {
+  int64_t top, bottom;
+  const int64_t start = row * s.stride_h - s.pad_t;
+  clip_taps(s.kh, s.dilation_h, start, s.h, top, bottom);
+  Taps t = {bottom - top, 0, s.kw, s.kw, s.dilation_h * s.w * VL, s.dilation_w * VL};
+  x += ((start + top * s.dilation_h) * s.w - s.pad_l) * VL;
+  w += top * s.kw * VL;
+  const auto at_edge = [&](int64_t begin, int64_t end) {
+    for (int64_t column = begin; column < end; column++) {
+      const int64_t left = column * s.stride_w;
+      clip_taps(s.kw, s.dilation_w, left - s.pad_l, s.w, t.left, t.right);
+      sum_taps<1, 1, 0>(t, x + left * VL, w, ends, add ? add + column * VL : nullptr,
+                        y + column * VL);
     }
-    const Range columns(0, s.kw, s.dilation_w, column * s.stride_w - s.pad_l, s.w);
-    t.left = columns.begin;
-    t.right = columns.end;
-    sum_taps<1, 1, 0>(t, bias, from, bounds, y + column * VL);
-  }
+  };
+  at_edge(0, inside.begin);
+  t.left = 0;
+  t.right = s.kw;
+  groups.sum(t, x + inside.begin * s.stride_w * VL, w, ends,
+             add ? add + inside.begin * VL : nullptr, y + inside.begin * VL);
+  at_edge(inside.end, z.ow);
 }
 
 void depthwise_forward(const ConvForward& f, const float* x, const float* packed, float* y,
@@ -163,7 +180,10 @@ void depthwise_forward(const ConvForward& f, const float* x, const float* packed
   const ConvShape& s = f.shape;
   const Plan plan = plan_for(s, parallel.threads);
   const ConvSizes& z = plan.sizes;
-  const Row inner = row_for(s);
+  Range inside(0, z.ow, s.stride_w, -s.pad_l, s.w - s.dilation_w * (s.kw - 1));
+  inside.begin = min_of(inside.begin, z.ow);
+  inside.end = max_of(inside.begin, inside.end);
+  const Groups groups(s, inside.end - inside.begin);
   const bool x_blocked = f.x_layout == Layout::kBlocked, y_blocked = f.y_layout == Layout::kBlocked;
   for_blocks(parallel, s.n * plan.c_blocks * plan.strips, [&](int64_t block, int lane) {
     const int64_t c = block % plan.c_blocks * VL, rest = block / plan.c_blocks;
@@ -192,13 +212,14 @@ void depthwise_forward(const ConvForward& f, const float* x, const float* packed
       block_pixels(channels, z.pixels, pixels, f.add + corner, strip_out);
       add = strip_out;
     }
-    const vf bias = !f.bias          ? vf{}
-                    : channels == VL ? load(f.bias + c)
-                                     : load_partial(f.bias + c, channels);
+    const Ends ends = {!f.bias          ? vf{}
+                       : channels == VL ? load(f.bias + c)
+                                        : load_partial(f.bias + c, channels),
+                       splat(f.bounds.low), splat(f.bounds.high)};
     for (int64_t row = first; row < last; row++) {
       const int64_t at = (row - first) * z.ow * VL;
-      convolve_row(s, z, inner, row, in, packed + c * z.taps, bias, add ? add + at : nullptr,
-                   f.bounds, out + at);
+      convolve_row(s, z, inside, groups, row, in, packed + c * z.taps, ends,
+                   add ? add + at : nullptr, out + at);
     }
     if (!y_blocked) transpose(pixels, channels, strip_out, VL, y + corner, z.pixels);
   });
@@ -209,13 +230,13 @@ void depthwise_forward(const ConvForward& f, const float* x, const float* packed
 namespace {
 
 // A block of work is a strip of output rows of a pair of channel vectors of one image: what the
-// pointwise convolution gives of the rows that the strip looks at fits into the nearer caches, and
-// few of them are computed for two strips.
+// pointwise convolution gives of the rows that the strip looks at, with the border around them,
+// fits into the nearer caches, and few of them are computed for two strips.
 struct PairPlan {
   DirectLayout expand;
   ConvSizes sizes;  // of the depthwise convolution
   int64_t c_blocks, pairs, rows, strips;
-  int64_t held_rows;  // most input rows of a strip
+  int64_t plane;  // floats of one vector of a strip's input
   std::size_t shared_bytes, lane_bytes;
 };
 
@@ -224,16 +245,17 @@ FORCE_INLINE PairPlan pair_plan_for(const ExpandDepthwise& f) {
   const ConvShape& s = f.depthwise;
   PairPlan p = {DirectLayout(f.expand), ConvSizes(s), ceil_div(f.expand.c, VL), 0, 0, 0, 0, 0, 0};
   p.pairs = ceil_div(p.expand.k_vectors, TILE_VECTORS);
-  const int64_t fit = HELD / (s.w * VL * TILE_VECTORS) - p.sizes.reach_h;
+  const int64_t width = InputRows(s, 0, 1).width;
+  const int64_t fit = HELD / (width * VL * TILE_VECTORS) - p.sizes.reach_h;
   p.rows = max_of<int64_t>(1, fit / s.stride_h + 1);
   p.strips = ceil_div(p.sizes.oh, p.rows);
   p.rows = ceil_div(p.sizes.oh, p.strips);
-  p.held_rows = min_of(s.h, InputRows(s, 0, p.rows).rows);
+  p.plane = InputRows(s, 0, p.rows).rows * width * VL;
   Slices shared(nullptr), lane(nullptr);
   shared.take<Run>(p.c_blocks);
   shared.take(2 * p.expand.k_vectors * VL);  // biases
   p.shared_bytes = shared.bytes();
-  lane.take(p.held_rows * s.w * VL * TILE_VECTORS);
+  lane.take(p.plane * TILE_VECTORS);
   p.lane_bytes = lane.bytes();
   return p;
 }
@@ -246,15 +268,31 @@ std::size_t expand_depthwise_scratch_bytes(const ExpandDepthwise& f, int threads
   return p.shared_bytes + (std::size_t)lane_count(threads, blocks) * p.lane_bytes;
 }
 
-// `pixels` pixels of a pair of vectors of a pointwise convolution.
-static void expand_pixels(const TileShape& shape, TilePointers at, int64_t pixels, int vectors) {
-  const RowTiles tiles(pixels);
+// The rows that a strip looks at, of a pair of vectors of a pointwise convolution, and the border.
+static void expand_rows(const ConvShape& s, const InputRows& in, TileShape& shape, TilePointers at,
+                        int vectors, float* held) {
+  const RowTiles tiles(s.w);
+  const std::size_t left = s.pad_l * VL * sizeof(float), right = s.pad_r * VL * sizeof(float);
   const float* x = at.a;
-  float* out = at.out;
-  for (int64_t t = 0; t < tiles.tiles; t++) {
-    at.a = x + tiles.begin(t) * VL;
-    at.out = out + tiles.begin(t) * VL;
-    tile_for(Spacing::kVector, tiles.height(t), vectors)(shape, at);
+  for (int64_t i = 0; i < in.rows; i++) {
+    float* row = held + i * in.width * VL;
+    const int64_t from = in.top + i;
+    if (from < 0 || from >= s.h) {
+      for (int v = 0; v < vectors; v++) {
+        __builtin_memset(row + v * shape.out_vector, 0, in.width * VL * sizeof(float));
+      }
+      continue;
+    }
+    for (int v = 0; v < vectors; v++) {
+      float* border = row + v * shape.out_vector;
+      __builtin_memset(border, 0, left);
+      __builtin_memset(border + (s.pad_l + s.w) * VL, 0, right);
+    }
+    for (int64_t t = 0; t < tiles.tiles; t++) {
+      at.a = x + (from * s.w + tiles.begin(t)) * VL;
+      at.out = row + (s.pad_l + tiles.begin(t)) * VL;
+      tile_for(Spacing::kVector, tiles.height(t), vectors)(shape, at);
+    }
   }
 }
 
@@ -264,7 +302,7 @@ void expand_depthwise(const ExpandDepthwise& f, const float* x, const float* exp
   const PairPlan plan = pair_plan_for(f);
   const ConvSizes& z = plan.sizes;
   const DirectLayout& expand = plan.expand;
-  const Row inner = row_for(s);
+  const Groups groups(s, z.ow);
   const int64_t channels = expand.k_vectors * VL, plane = s.h * s.w * VL;
   Slices shared(scratch);
   Run* runs = shared.take<Run>(plan.c_blocks);
@@ -282,8 +320,6 @@ void expand_depthwise(const ExpandDepthwise& f, const float* x, const float* exp
     const int64_t last = min_of(first + plan.rows, z.oh);
     const int vectors = expand.vectors_in_pair(vector);
     const InputRows in(s, first, last - first);
-    const int64_t begin = min_of(s.h, max_of<int64_t>(0, in.top));
-    const int64_t end = max_of(begin, min_of(s.h, in.top + in.rows));
     float* held = (float*)((char*)scratch + plan.shared_bytes + lane * plan.lane_bytes);
 
     TileShape shape;
@@ -291,20 +327,21 @@ void expand_depthwise(const ExpandDepthwise& f, const float* x, const float* exp
     shape.run_count = plan.c_blocks;
     shape.w_step = vectors * VL;
     shape.out_row = VL;
-    shape.out_vector = (end - begin) * s.w * VL;
+    shape.out_vector = plan.plane;
     shape.bounds = f.between;
-    TilePointers at = {x + image * plan.c_blocks * plane + begin * s.w * VL,
-                       expand.pair((float*)expand_packed, 0, vector), held};
+    TilePointers at = {x + image * plan.c_blocks * plane,
+                       expand.pair((float*)expand_packed, 0, vector), nullptr};
     at.bias_vector = biases + vector * VL;
-    expand_pixels(shape, at, (end - begin) * s.w, vectors);
+    expand_rows(s, in, shape, at, vectors, held);
 
+    const Taps taps = {s.kh, 0, s.kw, s.kw, s.dilation_h * in.width * VL, s.dilation_w * VL};
     for (int64_t v = 0; v < vectors; v++) {
       const int64_t c = (vector + v) * VL;
-      const float* from = held + v * shape.out_vector - begin * s.w * VL;
+      const Ends ends = {load(biases + channels + c), splat(f.bounds.low), splat(f.bounds.high)};
       float* to = y + ((image * expand.k_vectors + vector + v) * z.oh + first) * z.ow * VL;
-      for (int64_t row = first; row < last; row++, to += z.ow * VL) {
-        convolve_row(s, z, inner, row, from, packed + c * z.taps, load(biases + channels + c),
-                     nullptr, f.bounds, to);
+      for (int64_t row = 0; row < last - first; row++, to += z.ow * VL) {
+        groups.sum(taps, held + v * plan.plane + row * s.stride_h * in.width * VL,
+                   packed + c * z.taps, ends, nullptr, to);
       }
     }
   });
