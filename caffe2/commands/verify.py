@@ -38,9 +38,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     model = load_model(options.model)
     given = parse_shapes(options.shape, model)
-    phone, limit = options.target == "phone", default_engine().memory_limit
-    memory = {"memory": limit} if limit else {}
-    problems = verify_model(model, given, allow=options.allow, phone=phone, **memory)
+    phone, memory = options.target == "phone", default_engine().memory_limit
+    problems = verify_model(model, given, allow=options.allow, phone=phone, memory=memory)
     if not problems:
         problems = _refusals(model, options.allow)
     notes = [*model.notes, *_undeclared(model, given), *_floats_instead(model.predict)]

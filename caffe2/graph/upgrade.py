@@ -42,7 +42,7 @@ def upgrade_net(net: caffe2_pb2.NetDef) -> tuple[caffe2_pb2.NetDef, list[str]]:
 def _upgrade(net: caffe2_pb2.NetDef, where: str, notes: list[str], depth: int) -> None:
     if IsGPUDeviceType(net.device_option.device_type):
         net.ClearField("device_option")
-        notes.append(f"{where or 'net: '}GPU left out")
+        notes.append(f"{where.strip() or 'net'}: GPU left out")
     for index, op in enumerate(net.op):
         place = f"{where}#{index} {op.type}"
         notes.extend(f"{place}: {note}" for note in _upgrade_operator(op))

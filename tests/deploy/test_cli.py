@@ -442,6 +442,18 @@ def test_operators_that_the_original_computes_in_integers_are_named(capsys, mode
     assert code == 0 and "note: #0 FC is computed in floats" in printed
 
 
+def test_changes_of_many_operators_are_one_line(capsys, model):
+    net = caffe2_pb2.NetDef()
+    for _ in range(7):
+        net.op.add(type="Relu", input=["x"], output=["x"], engine="CUDNN")
+    net.op.add(type="Tanh", input=["x"], output=["x"], engine="CUDNN")
+    save_net(net, "many")
+    printed = run(capsys, "upgrade", "many")[1].splitlines()
+    first = "7 Relu (#0, #1, #2, #3, #4, ...): engine CUDNN left out"
+    assert printed == [first, "#7 Tanh: engine CUDNN left out"]
+    assert len(as_json(capsys, "upgrade", "many")[1]["changes"]) == 8
+
+
 def test_a_value_that_stands_for_the_input_is_not_taken_for_it(capsys, model):
     init = load_net("one")
     filled = init.op.add(type="GivenTensorFill", output=["x"])
