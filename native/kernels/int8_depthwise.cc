@@ -109,6 +109,28 @@ FORCE_INLINE vi bias_of(const Int8Conv& conv, int64_t c, int lanes) {
   return bias;
 }
 
+// One output, all channels: those at the ends of a row see a share of the window of their own.
+void sum_column(const Int8Conv& conv, const Taps& t, uint8_t* y) {
+  const ConvShape& s = conv.shape;
+  constexpr int64_t PIECE = 8 * VL;
+  alignas(kAlignment) int32_t sums[PIECE];
+  for (int64_t first = 0; first < s.c; first += PIECE) {
+    const int64_t end = min_of(s.c, first + PIECE);
+    for_vectors(first, end, [&](int64_t c, int lanes) {
+      vi acc = bias_of(conv, c, lanes), filter = {};
+      for (int64_t r = t.top; r < t.bottom; r++) {
+        for (int64_t q = t.left; q < t.right; q++) {
+          const vi factor = load_int(t.w + c * s.kh * s.kw + (r * t.kw + q) * VL);
+          acc = add_product(acc, load_some(t.x + r * t.row + q * t.column + c, lanes), factor);
+          filter += factor;
+        }
+      }
+      store_int(sums + (c - first), acc - filter * conv.x_zero);
+    });
+    requantize_block(conv.to, 1, end - first, sums, 0, nullptr, nullptr, y + first, 0);
+  }
+}
+
 // Output row `row` of one image.
 void convolve_row(const Int8Conv& conv, const uint8_t* image, const int32_t* w, int64_t row,
                   uint8_t* y) {
@@ -132,13 +154,16 @@ void convolve_row(const Int8Conv& conv, const uint8_t* image, const int32_t* w, 
     const Range columns(0, s.kw, s.dilation_w, left, s.w);
     t.left = columns.begin;
     t.right = max_of(columns.begin, columns.end);
-    for (int64_t c = 0; c < s.c; c += VL) {
-      t.x = image + (top * s.w + left) * s.c + c;
-      t.w = w + c * s.kh * s.kw;
-      t.lanes = (int)min_of<int64_t>(VL, s.c - c);
-      const bool whole = t.lanes == VL;
-      const Span span = !whole ? sum_span<0, 0, false> : all ? inner : sum_span<0, 0, true>;
-      span(conv, t, count, bias_of(conv, c, t.lanes), y + column * s.c + c);
+    t.x = image + (top * s.w + left) * s.c;
+    t.w = w;
+    if (!all) sum_column(conv, t, y + column * s.c);
+    for (int64_t c = 0; all && c < s.c; c += VL) {
+      Taps own = t;
+      own.x += c;
+      own.w += c * s.kh * s.kw;
+      own.lanes = (int)min_of<int64_t>(VL, s.c - c);
+      const Span span = own.lanes == VL ? inner : sum_span<0, 0, false>;
+      span(conv, own, count, bias_of(conv, c, own.lanes), y + column * s.c + c);
     }
     column += count;
   }
