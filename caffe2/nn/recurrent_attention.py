@@ -11,6 +11,7 @@ from typing import Any
 from caffe2.graph.errors import UsageError
 from caffe2.nn.brew import brew
 from caffe2.nn.model_helper import ModelHelper
+from caffe2.nn.parameters import Initializer
 from caffe2.nn.recurrent_cells import LSTMCell, MILSTMCell, RNNCell, States
 
 
@@ -181,11 +182,54 @@ def apply_dot_attention(
     return context, weights, []
 
 
+def apply_soft_coverage_attention(
+    model: ModelHelper,
+    encoder_output_dim: int,
+    encoder_outputs_transposed: Any,
+    weighted_encoder_outputs: Any,
+    decoder_hidden_state_t: Any,
+    decoder_hidden_state_dim: int,
+    scope: str,
+    encoder_lengths: Any,
+    coverage_t_prev: Any,
+    coverage_weights: Any,
+) -> tuple[Any, Any, list[Any], Any]:
+    """Regular attention that knows its coverage, the sum of all weights so far (See, Liu and
+    Manning, 2017, arXiv 1704.04368).
+
+    Weights softmax(v tanh(W encoder + coverage * coverage_weights + U decoder)).
+    coverage_t_prev: (1, N, S).  coverage_weights: (E).  Gives what apply_regular_attention does,
+    and the coverage after this step, (1, N, S).
+    """
+    net = model.net
+    part = _decoder_part(
+        model, decoder_hidden_state_t, decoder_hidden_state_dim, encoder_output_dim, scope
+    )
+    part = net.Squeeze(part, part, dims=[0])
+    encoder_part = net.Add(
+        [weighted_encoder_outputs, part], s(scope, "decoder_hidden_encoder_outputs_sum_tmp")
+    )
+    coverage = net.Transpose(coverage_t_prev, s(scope, "coverage_transposed"), axes=[2, 1, 0])
+    covered = net.Mul([coverage, coverage_weights], s(scope, "coverage_part"))
+    context, weights, again = _attend(
+        model,
+        encoder_output_dim,
+        encoder_outputs_transposed,
+        encoder_part,
+        covered,
+        encoder_lengths,
+        scope,
+    )
+    of_step = net.Transpose(weights, s(scope, "attention_weights_transposed"), axes=[2, 0, 1])
+    coverage_t = net.Add([coverage_t_prev, of_step], s(scope, "coverage_t"))
+    return context, weights, again, coverage_t
+
+
 class AttentionCell(RNNCell):
     """A decoder cell that gets, besides its input, the context of the step before.
 
-    Its states are those of the decoder cell and the context; its output is the decoder's output
-    and the context side by side.
+    Its states are those of the decoder cell, the context, and with SoftCoverage the coverage; its
+    output is the decoder's output and the context side by side.
     """
 
     def __init__(
@@ -201,12 +245,9 @@ class AttentionCell(RNNCell):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if attention_type not in (
-            AttentionType.Regular,
-            AttentionType.Recurrent,
-            AttentionType.Dot,
-        ):
-            raise UsageError(f"attention type {attention_type} is none of Regular, Recurrent, Dot")
+        if attention_type not in range(4):
+            known = "Regular, Recurrent, Dot, SoftCoverage"
+            raise UsageError(f"attention type {attention_type} is none of {known}")
         self.encoder_output_dim = encoder_output_dim
         self.encoder_outputs = encoder_outputs
         self.encoder_lengths = encoder_lengths
@@ -216,7 +257,10 @@ class AttentionCell(RNNCell):
         self.weighted_encoder_outputs = weighted_encoder_outputs
         self.attention_memory_optimization = attention_memory_optimization
         self.encoder_outputs_transposed: Any = None
+        self.coverage_weights: Any = None
         self._weights: Any = None
+        # Its own states: the context, and the coverage.
+        self._own = 2 if attention_type == AttentionType.SoftCoverage else 1
 
     def get_attention_weights(self) -> Any:
         """The weights (N, S, 1) of the last step that was made."""
@@ -234,7 +278,20 @@ class AttentionCell(RNNCell):
             self.weighted_encoder_outputs = _linear(
                 model, self.encoder_outputs, self.scope("weighted_encoder_outputs"), width, width
             )
+        if self._own == 2 and self.coverage_weights is None:
+            self.coverage_weights = model.create_param(
+                self.scope("coverage_weights"),
+                [self.encoder_output_dim],
+                Initializer("ConstantFill", value=1.0),
+            )
         return self.decoder_cell.prepare_input(model, input_blob)
+
+    def build_initial_coverage(self, model: ModelHelper) -> Any:
+        """The coverage before the first step: zeros (1, N, S)."""
+        net, name = model.net, self.scope("initial_coverage")
+        one = net.Slice(self.encoder_outputs, f"{name}_like", starts=[0, 0, 0], ends=[-1, -1, 1])
+        one = net.Transpose(one, f"{name}_transposed", axes=[2, 1, 0])
+        return net.ConstantFill(one, name, value=0.0)
 
     def apply_override(
         self,
@@ -245,7 +302,7 @@ class AttentionCell(RNNCell):
         timestep: Any,
         extra_inputs: Sequence[tuple[Any, int]] | None = None,
     ) -> States:
-        *decoder_before, context_before = states
+        decoder_before, context_before = states[: -self._own], states[-self._own]
         extra = [(context_before, self.encoder_output_dim), *(extra_inputs or ())]
         decoder = self.decoder_cell._apply(
             model, input_t, seq_lengths, decoder_before, timestep, extra
@@ -254,7 +311,19 @@ class AttentionCell(RNNCell):
         common = (model, self.encoder_output_dim, self.encoder_outputs_transposed)
         state = (output, self.decoder_state_dim)
         scope = self.name or "attention"
-        if self.attention_type == AttentionType.Dot:
+        # Context, weights, blobs that can be computed again, and the coverage where there is one.
+        found: tuple[Any, ...]
+        if self.attention_type == AttentionType.SoftCoverage:
+            found = apply_soft_coverage_attention(
+                *common,
+                self.weighted_encoder_outputs,
+                *state,
+                scope,
+                self.encoder_lengths,
+                states[-1],
+                self.coverage_weights,
+            )
+        elif self.attention_type == AttentionType.Dot:
             found = apply_dot_attention(*common, *state, scope, self.encoder_lengths)
         elif self.attention_type == AttentionType.Recurrent:
             found = apply_recurrent_attention(
@@ -269,7 +338,7 @@ class AttentionCell(RNNCell):
             found = apply_regular_attention(
                 *common, self.weighted_encoder_outputs, *state, scope, self.encoder_lengths
             )
-        context, self._weights, again = found
+        context, self._weights, again, *coverage = found
         self.recompute_blobs = list(self.decoder_cell.recompute_blobs)
         if self.attention_memory_optimization:
             self.recompute_blobs += again
@@ -277,12 +346,13 @@ class AttentionCell(RNNCell):
         decoder = list(decoder)
         index = self.decoder_cell.get_output_state_index()
         decoder[index] = model.net.Copy(decoder[index], self.scope("hidden_t_external"))
-        return [*decoder, context]
+        return [*decoder, context, *coverage]
 
     def get_state_names(self) -> list[str]:
         names = list(self.decoder_cell.get_state_names())
         names[self.decoder_cell.get_output_state_index()] = self.scope("hidden_t_external")
-        return [*names, self.scope("attention_weighted_encoder_context_t")]
+        coverage = [self.scope("coverage_t")] if self._own == 2 else []
+        return [*names, self.scope("attention_weighted_encoder_context_t"), *coverage]
 
     def get_output_dim(self) -> int:
         return self.decoder_state_dim + self.encoder_output_dim
@@ -295,12 +365,13 @@ class AttentionCell(RNNCell):
         return model.net.Concat([output, context], names, axis=2)[0]
 
     def _prepare_output(self, model: ModelHelper, states: States) -> Any:
-        output = self.decoder_cell._prepare_output(model, states[:-1])
-        return self._joined(model, output, states[-1], "state_and_context_combination")
+        output = self.decoder_cell._prepare_output(model, states[: -self._own])
+        return self._joined(model, output, states[-self._own], "state_and_context_combination")
 
     def _prepare_output_sequence(self, model: ModelHelper, states: States) -> Any:
-        output = self.decoder_cell._prepare_output_sequence(model, states[:-2])
-        return self._joined(model, output, states[-2], "states_and_context_combination")
+        own = 2 * self._own  # all values and the last one of each
+        output = self.decoder_cell._prepare_output_sequence(model, states[:-own])
+        return self._joined(model, output, states[-own], "states_and_context_combination")
 
 
 class LSTMWithAttentionCell(AttentionCell):
@@ -384,7 +455,8 @@ def LSTMWithAttention(
     lengths are encoder_lengths, int32 (N), or None.  weighted_encoder_outputs: a linear layer on
     them, which is added when it is not given.
 
-    Gives all values and the last one of hidden state, cell state and context.
+    Gives all values and the last one of hidden state, cell state, context and, with SoftCoverage,
+    coverage.
     """
     cell = LSTMWithAttentionCell(
         encoder_output_dim=encoder_output_dim,
@@ -400,11 +472,13 @@ def LSTMWithAttention(
         attention_memory_optimization=attention_memory_optimization,
         forward_only=forward_only,
     )
-    initial = (
+    initial: tuple[Any, ...] = (
         initial_decoder_hidden_state,
         initial_decoder_cell_state,
         initial_attention_weighted_encoder_context,
     )
+    if attention_type == AttentionType.SoftCoverage:
+        initial = (*initial, cell.build_initial_coverage(model))
     _, results = cell.apply_over_sequence(
         model, decoder_inputs, decoder_input_lengths, initial, outputs_with_grads
     )

@@ -159,6 +159,21 @@ class MultiRNNCell(RNNCell):
     def get_output_state_index(self) -> int:
         return sum(self.state_counts[:-1]) + self.cells[-1].get_output_state_index()
 
+    @property
+    def output_indices(self) -> list[int]:
+        """The states of which the output is made: of the last layer, and of those below it whose
+        output is added."""
+        return [
+            sum(self.state_counts[:k]) + self.cells[k].get_output_state_index()
+            for k in range(self._first_of_output(), len(self.cells))
+        ]
+
+    def _first_of_output(self) -> int:
+        first = len(self.cells) - 1
+        while first in self.residual_output_layers:
+            first -= 1
+        return first
+
     def get_output_dim(self) -> int:
         return self.cells[-1].get_output_dim()
 
@@ -177,9 +192,7 @@ class MultiRNNCell(RNNCell):
     ) -> Any:
         last = len(self.cells) - 1
         output = getattr(self.cells[last], prepare)(model, layers[last])
-        first = last
-        while first in self.residual_output_layers:
-            first -= 1
+        first = self._first_of_output()
         if first == last:
             return output
         below = [getattr(self.cells[k], prepare)(model, layers[k]) for k in range(first, last)]

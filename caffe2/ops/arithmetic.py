@@ -210,12 +210,13 @@ class StopGradient:
 _CAST_TYPES = tuple(kind for kind in DataType if kind not in (DataType.STRING, DataType.FLOAT16))
 
 
-def _cast_type(name: str, value: int | float | str) -> DataType:
+def _cast_type(name: str, value: int | float | str, texts: bool = False) -> DataType:
     """The type that `to` or `from_type` means: its number, or its name in any case."""
-    for kind in _CAST_TYPES:
+    kinds = (*_CAST_TYPES, DataType.STRING) if texts else _CAST_TYPES
+    for kind in kinds:
         if value == kind or (isinstance(value, str) and value.upper() == kind.name):
             return kind
-    allowed = ", ".join(f"{kind.value} {kind.name}" for kind in _CAST_TYPES)
+    allowed = ", ".join(f"{kind.value} {kind.name}" for kind in kinds)
     raise OperatorError(f"argument '{name}'", f"is {value!r}; allowed are {allowed}")
 
 
@@ -241,18 +242,23 @@ def _saturated(X: Array, dtype: DType) -> Array:
 class Cast:
     """Y = X as another element type.
 
-    X, Y: tensors of one shape, of any numeric type but FLOAT16.
+    X, Y: tensors of one shape, of any numeric type but FLOAT16; Y may be of strings.
     to: the number (TensorProto.DataType) or the name of Y's type.
     from_type: likewise X's type; only the gradient needs it.
     Floats become integers by rounding toward zero; what the type cannot hold becomes its nearest
-    value, NaN 0.  Integers that do not fit wrap around.  As bool, everything but 0 is true.
+    value, NaN 0.  Integers that do not fit wrap around.  As bool, everything but 0 is true.  As
+    text, integers and bools are decimal numbers and floats have six digits after the point.
     """
 
     def shape(X: Spec, op: OpView) -> Spec:
-        return Spec(X.shape, dtype_of(_cast_type("to", op.args.to)))
+        return Spec(X.shape, dtype_of(_cast_type("to", op.args.to, texts=True)))
 
     def reference(X: Array, op: OpView) -> Array:
-        dtype = dtype_of(_cast_type("to", op.args.to))
+        dtype = dtype_of(_cast_type("to", op.args.to, texts=True))
+        if dtype.kind == "O":
+            form = "%f" if X.dtype.kind == "f" else "%d"
+            texts = [(form % value).encode() for value in X.reshape(-1).tolist()]
+            return np.array([*texts, None], object)[:-1].reshape(X.shape)
         if X.dtype.kind == "f" and dtype.kind in "iu":
             return _saturated(X, dtype)
         with np.errstate(over="ignore"):

@@ -73,6 +73,44 @@ class While:
     reference = _RUNS_NETS
 
 
+@operator(
+    "ONNXWhile",
+    inputs="max_trip_count first_iter_condition carried*?",
+    outputs="results*?",
+    args={
+        "body": Net(required=True),
+        "has_trip_count": Bool(False),
+        "has_cond": Bool(False),
+        "save_scopes": Bool(False),
+        "disable_scopes": Bool(False),
+    },
+    inplace="any",
+    kind="control",
+)
+class ONNXWhile:
+    """The loop of ONNX (operator Loop): runs body max_trip_count times, or until its condition is
+    false.
+
+    max_trip_count: int64, one value, which counts with has_trip_count.
+    first_iter_condition: bool, one value, which counts with has_cond.
+    carried: values of the first turn, any tensors.
+    body: a net.  Its external_inputs are the number of the turn (int64), the condition (bool) and
+    the carried values; its external_outputs the next condition, the next carried values and what is
+    collected.
+    results: the carried values after the last turn, then what was collected, one turn after the
+    other along the first dimension; after no turn int32 (0,).
+    What the body writes is its own; with disable_scopes it is in the workspace around it.
+    save_scopes: without effect.
+    """
+
+    reference = _RUNS_NETS
+
+    def shape(
+        max_trip_count: Spec, first_iter_condition: Spec, *carried: Spec, op: OpView
+    ) -> tuple[None, ...]:
+        return (None,) * len(op.outputs)
+
+
 @operator("CreateScope", inputs="", outputs="scope", kind="control")
 class CreateScope:
     """Makes a scope, which keeps the workspaces that Do operators leave.

@@ -25,6 +25,7 @@ _SAVE_ARGS = {
     "strip_prefix": Str(""),
     "blob_name_overrides": Strs(),
     "chunk_size": Int(-1, min=INT64_MIN, max=INT64_MAX),
+    "options": Str(""),
 }
 
 
@@ -198,6 +199,9 @@ class Save:
     db: a path in the root folder of the workspace, or with absolute_path as it is.
     db_type: see CreateDB.
     chunk_size: tensors are saved in parts of so many elements; 0: in one; negative: 1000000.
+    options: a SerializationOptions message.  Of its options, the first whose blob_name_regex fits
+    the whole name of a blob says its chunk_size (negative: in one) and whether floats are written
+    as bfloat16, rounded: in half the bytes.
 
     What is there is replaced only when the new one is written whole.
     """
@@ -211,6 +215,26 @@ class Save:
             problem = f"has {len(names)} names for {len(op.inputs)} inputs"
             raise OperatorError("argument 'blob_name_overrides'", problem)
         return ()
+
+
+@operator(
+    "EstimateAllBlobSizes",
+    inputs="",
+    outputs="blob_names blob_sizes",
+    args={"include_shared": Bool(True), "options": Str("")},
+    kind="io",
+)
+class EstimateAllBlobSizes:
+    """The names of all blobs of the workspace, and about how many bytes each takes when saved.
+
+    blob_names: strings (n,).  blob_sizes: int64 (n,); 0 for what is neither tensor nor text.
+    include_shared: also those of the workspace around this one.  options: as for Save.
+    """
+
+    reference = NativeOnly("no workspace is known to a NumPy body")
+
+    def shape() -> tuple[None, None]:
+        return None, None
 
 
 def _checkpoint(name: str) -> None:

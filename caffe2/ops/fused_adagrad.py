@@ -183,7 +183,6 @@ def _declare(row_wise: bool, kind: str, approximate: bool) -> None:
         types={key: types for key, types in _TYPES.items() if key in inputs.split()},
         enforced_inplace=[(0, 0), (1, 1)],
         kind="stateful",
-        native=False,
     )(body)
 
 

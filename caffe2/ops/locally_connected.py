@@ -145,7 +145,6 @@ for _axes in ("", "1D", "2D", "3D"):
         outputs="Y",
         args=_ARGS,
         types={"X": FLOAT, "filter": FLOAT, "bias": FLOAT},
-        native=False,
     )(_LC)
     operator(
         f"LC{_axes}Gradient",
@@ -153,5 +152,4 @@ for _axes in ("", "1D", "2D", "3D"):
         outputs="filter_grad bias_or_X_grad? X_grad?",
         args=_ARGS,
         types={"X": FLOAT, "filter": FLOAT, "dY": FLOAT},
-        native=False,
     )(_LCGradient)

@@ -11,9 +11,15 @@ import numpy as np
 from caffe2.ops import geometry
 from caffe2.ops.arguments import Argument, Bool, Float, Int, OperatorError
 from caffe2.ops.batch_norm import ORDER, channel_count, require_channels
-from caffe2.ops.datatypes import FLOAT
+from caffe2.ops.datatypes import DOUBLE, FLOAT
 from caffe2.ops.declaration import Array, GradientContext, OpView, Spec, operator
-from caffe2.ops.shapes import canonical_axis, require_same_shape, size, split_at
+from caffe2.ops.shapes import (
+    canonical_axis,
+    require_same_shape,
+    require_same_types,
+    size,
+    split_at,
+)
 
 # Layers
 
@@ -162,17 +168,18 @@ _RMS_ARGS: dict[str, Argument] = {"axis": Int(1), "eps": Float(1e-5, min=0)}
     outputs="Y rrms",
     helpers=[1],
     args=_RMS_ARGS,
-    types={"X": FLOAT, "gamma": FLOAT, "beta": FLOAT},
+    types=dict.fromkeys(("X", "gamma", "beta"), FLOAT | DOUBLE),
 )
 class RMSNorm:
     """Y = X * rrms * gamma + beta for each row of X, with rrms = 1 / sqrt(mean of X^2 + eps)
     (Zhang and Sennrich, 2019, arXiv 1910.07467).
 
-    X, Y: float; a row is what lies behind `axis`.  gamma, beta: float with as many elements as a
-    row.  rrms: float with the dimensions before `axis`.
+    X, Y: float or double; a row is what lies behind `axis`.  gamma, beta: of this type, with as
+    many elements as a row.  rrms: of this type, with the dimensions before `axis`.
     """
 
     def shape(X: Spec, gamma: Spec, beta: Spec, op: OpView) -> tuple[Spec, Spec]:
+        require_same_types((X, gamma, beta), op)
         outer, columns = _rows("X", X, op)
         _require_row(columns, X, gamma=gamma, beta=beta)
         return X, Spec(outer, X.dtype)
@@ -195,16 +202,17 @@ class RMSNorm:
     inputs="dY X gamma rrms",
     outputs="dX dgamma dbeta",
     args=_RMS_ARGS,
-    types=dict.fromkeys(("dY", "X", "gamma", "rrms"), FLOAT),
+    types=dict.fromkeys(("dY", "X", "gamma", "rrms"), FLOAT | DOUBLE),
 )
 class RMSNormGradient:
     """The gradient of RMSNorm.
 
-    X, gamma, rrms: as for RMSNorm; dY: float with the shape of X.
-    dX: float with the shape of X; dgamma, dbeta: float with the shape of gamma.
+    X, gamma, rrms: as for RMSNorm; dY: with the shape of X.  All have the type of X.
+    dX: with the shape of X; dgamma, dbeta: with the shape of gamma.
     """
 
     def shape(dY: Spec, X: Spec, gamma: Spec, rrms: Spec, op: OpView) -> tuple[Spec, ...]:
+        require_same_types((dY, X, gamma, rrms), op)
         outer, columns = _rows("X", X, op)
         require_same_shape("dY", dY, "X", X)
         _require_row(columns, X, gamma=gamma)

@@ -360,9 +360,10 @@ class RecurrentNetwork:
     for the whole batch.  All other blobs of the step net are its own in each step.
 
     outputs: alias_dst[k], the rows of state alias_src[k] from alias_offset[k] on (negative: counted
-    from the end), in the memory of the state; and last the step workspaces, which hold the blobs
-    of each step for the gradient.  They are kept where a backward_step_net is given, except those
-    of recompute_blobs_on_backward, which that net computes again.
+    from the end), in the memory of the state; between them, by their own names, whole states; and
+    last the step workspaces, which hold the blobs of each step for the gradient.  They are kept
+    where a backward_step_net is given, except those of recompute_blobs_on_backward, which that net
+    computes again.
 
     Nets are nets or quoted text.  The gradient of the first sequence, of the inputs `param` and of
     the initial states is computed from those of the outputs_with_grads.  Arguments of the executor
@@ -381,11 +382,13 @@ class RecurrentNetwork:
             initial = inputs[index].shape if index < len(inputs) else ()
             rows = sequence.shape[0] + (initial[0] if len(initial) == 3 else 1)
             states[name] = (rows, sequence.shape[1], *initial[-1:])
+        aliases = iter(zip(args.alias_src, args.alias_offset, strict=False))
         found: list[Spec | None] = []
-        for name, offset in zip(args.alias_src, args.alias_offset, strict=False):
+        for output in op.outputs[:-1]:
+            name, offset = (output, 0) if output in states else next(aliases, ("", 0))
             rows, *rest = states.get(name, (0,))
             found.append(Spec((rows - offset if offset >= 0 else -offset, *rest), _STATE))
-        return (*found, *[None] * (len(op.outputs) - len(found)))
+        return (*found, None)
 
     def gradient(op: GradientContext) -> Any:
         args = op.args

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from caffe2.ops.arguments import INT64_MAX, INT64_MIN, Bool, Int, OperatorError
+from caffe2.ops.arguments import INT64_MAX, INT64_MIN, Bool, Int, OperatorError, Str
 from caffe2.ops.datatypes import FLOAT
 from caffe2.ops.declaration import (
     SHOULD_NOT_DO_GRADIENT,
@@ -81,8 +81,7 @@ class Summarize:
         return np.array([data.min(), data.max(), wide.mean(), deviation], data.dtype)
 
 
-@operator("Fail", inputs="", outputs="")
-class Fail:
+class _Fail:
     """An error, always: for tests of what happens then."""
 
     gradient = SHOULD_NOT_DO_GRADIENT
@@ -92,6 +91,24 @@ class Fail:
 
     def reference() -> tuple[()]:
         raise OperatorError("", "is there to fail")
+
+
+for _name in ("Fail", "LogFatal"):
+    operator(_name, inputs="", outputs="")(_Fail)
+
+
+@operator("FeedBlob", inputs="", outputs="Y", args={"value": Str("")}, kind="io")
+class FeedBlob:
+    """Y = a text.
+
+    value: the text.  Y: a blob that holds it, which is fetched as bytes.
+    """
+
+    gradient = SHOULD_NOT_DO_GRADIENT
+    reference = NativeOnly("a text is no tensor")
+
+    def shape() -> None:
+        return None
 
 
 @operator(

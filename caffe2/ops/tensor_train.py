@@ -43,7 +43,6 @@ def _core_shapes(args: SimpleNamespace) -> list[tuple[int, int, int, int]]:
     outputs="Y",
     args={"inp_sizes": Ints(min=1), "out_sizes": Ints(min=1), "tt_ranks": Ints(min=1)},
     types={"X": FLOAT, "b": FLOAT, "cores": FLOAT},
-    native=False,
 )
 class TT:
     """A fully connected layer whose weights are in the tensor-train format (Novikov et al., 2015,
@@ -98,7 +97,6 @@ class TT:
         "emb_size": Int(64, min=1),
     },
     types={**dict.fromkeys(("core0", "core1", "core2"), FLOAT), "index": INT64, "lengths": INT32},
-    native=False,
 )
 class TTSparseLengthsSum:
     """SparseLengthsSum of a table in the tensor-train format with three cores (Yin et al., 2021,
@@ -176,7 +174,6 @@ def _segments(lengths: Array, n: int) -> Array:
         "lengths": INT32,
         "indices": INT64,
     },
-    native=False,
 )
 class TTSparseLengthsSumGradient:
     """The gradient of TTSparseLengthsSum for its cores.

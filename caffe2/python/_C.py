@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from caffe2 import ops
 from caffe2._native import Cursor
 from caffe2.data.databases import DB, Mode, Transaction, create_db, registered_dbs
+from caffe2.interop.onnx.names import DummyName
 from caffe2.ops.datatypes import data_type_of, dtype_of
 from caffe2.ops.declaration import Declaration, Spec
 from caffe2.proto import caffe2_pb2
@@ -19,6 +20,7 @@ __all__ = [
     "DB",
     "Blob",
     "Cursor",
+    "DummyName",
     "Mode",
     "Net",
     "OpSchema",
@@ -77,7 +79,8 @@ switch_workspace = workspace.SwitchWorkspace
 transform_exists = transforms.transform_exists
 workspaces = workspace.Workspaces
 has_cuda_support = has_gpu_support = has_hip_support = False
-has_mkldnn = use_mkldnn = has_fbgemm = False
+has_mkldnn = use_mkldnn = False
+has_fbgemm = True  # what it did is there: files of bfloat16, packed Int8 layers
 is_asan = False
 
 _NO_LIMIT = 2**31 - 1

@@ -5,6 +5,7 @@ from caffe2.nn.recurrent_attention import (
     apply_dot_attention,
     apply_recurrent_attention,
     apply_regular_attention,
+    apply_soft_coverage_attention,
     s,
 )
 
@@ -13,5 +14,6 @@ __all__ = [
     "apply_dot_attention",
     "apply_recurrent_attention",
     "apply_regular_attention",
+    "apply_soft_coverage_attention",
     "s",
 ]

@@ -12,6 +12,7 @@ from caffe2.nn.recurrent_attention import (
     apply_dot_attention,
     apply_recurrent_attention,
     apply_regular_attention,
+    apply_soft_coverage_attention,
 )
 from caffe2.nn.recurrent_cells import (
     BasicRNNCell,
@@ -65,6 +66,7 @@ __all__ = [
     "apply_dot_attention",
     "apply_recurrent_attention",
     "apply_regular_attention",
+    "apply_soft_coverage_attention",
     "brew",
     "layered_LSTM",
 ]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from caffe2 import ops
+from caffe2.ops import geometry
 from caffe2.ops.declaration import OpView, Spec
 from caffe2.proto import caffe2_pb2
 from caffe2.runtime.workspace import current
@@ -35,6 +36,14 @@ def _conv(op: OpView, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> int:
     return 2 * prod(outputs[0].shape) * (prod(filters[1:]) if filters[0] else 0)
 
 
+def _conv_output(op: OpView, inputs: Sequence[Spec]) -> Spec:
+    """Floats, as many as there are windows and filters: an estimate for inputs that Conv would
+    refuse, too."""
+    window = geometry.resolve_window(op.args, geometry.spatial_shape(op.args, inputs[0]))
+    shape = geometry.with_channels(op.args, inputs[0].shape[0], inputs[1].shape[0], window.output)
+    return Spec(shape, np.dtype(np.float32))
+
+
 def _size(op: OpView, inputs: Sequence[Spec], outputs: Sequence[Spec]) -> int:
     return prod(outputs[0].shape)
 
@@ -59,7 +68,8 @@ def GetOperatorCost(operator: Any, blobs: Sequence[Any]) -> tuple[int, int, int]
     operator  an OperatorDef or its bytes
     blobs     its inputs in the current workspace, whose shapes and types count
 
-    A multiplication and an addition are two operations.  An output whose shape depends on values
+    A multiplication and an addition are two operations.  Bytes are those of the types of the
+    inputs; Conv writes floats.  An output whose shape depends on values
     counts as the workspace has it, if the operator ran.  RuntimeError for an operator of which the
     operations are not known, and for blobs that are missing or hold no tensor.
     """
@@ -73,7 +83,8 @@ def GetOperatorCost(operator: Any, blobs: Sequence[Any]) -> tuple[int, int, int]
     inputs = [_spec(str(blob)) for blob in blobs]
     declaration = ops.find(operator.type)
     op = declaration.view_of(operator)
-    outputs = list(declaration.infer(op, inputs))
+    is_conv = _FLOPS[operator.type] is _conv
+    outputs = [_conv_output(op, inputs)] if is_conv else list(declaration.infer(op, inputs))
     for index, name in enumerate(operator.output):
         if outputs[index] is None and current().has_blob(name):
             outputs[index] = _spec(name)

@@ -106,6 +106,10 @@ class CreatedNet:
         self._workspace.run_net(self.name)
         return True
 
+    def cancel(self) -> None:
+        """Ends the run that another thread is in, if there is one; it raises EngineError there."""
+        self._workspace.cancel_net(self.name)
+
 
 class _Current:
     def __get__(self, instance: Any, owner: type[Workspace]) -> Workspace:

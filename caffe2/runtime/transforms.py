@@ -1,4 +1,5 @@
-"""Rewrites of nets by name: the passes of `caffe2.passes`, one at a time."""
+"""Rewrites of nets by name: the passes of `caffe2.passes`, one at a time, and one of the original
+Caffe2."""
 
 from __future__ import annotations
 
@@ -11,13 +12,24 @@ from caffe2.runtime.names import StringifyBlobName
 from caffe2.runtime.workspace import CreateNet, RunNetOnce
 
 
+def _conv_to_nnpack(model: InferenceModel) -> list[str]:
+    """Asks for NNPACK where a Conv names no engine or CUDNN: a hint, which changes nothing here."""
+    for op in model.net.op:
+        if op.type == "Conv" and op.engine in ("", "CUDNN"):
+            op.engine = "NNPACK"
+    return []
+
+
+_TRANSFORMS = {**INFERENCE, "ConvToNNPack": _conv_to_nnpack}
+
+
 def transform_exists(key: str) -> bool:
-    """Whether there is a pass of this name."""
-    return key in INFERENCE
+    """Whether there is a rewrite of this name."""
+    return key in _TRANSFORMS
 
 
 def ApplyTransform(transform_key: Any, net: Any) -> caffe2_pb2.NetDef:
-    """The net (a Net or NetDef), rewritten by a pass of `caffe2.passes`.
+    """The net (a Net or NetDef), rewritten by a pass of `caffe2.passes`, or by "ConvToNNPack".
 
     No blob is taken as constant, so passes that fold weights find nothing to do; see
     `caffe2.python.optimize_for_inference` for these.  RuntimeError for an unknown name.
@@ -25,10 +37,10 @@ def ApplyTransform(transform_key: Any, net: Any) -> caffe2_pb2.NetDef:
     key = StringifyBlobName(transform_key)
     if not transform_exists(key):
         raise RuntimeError(
-            f"Transform not found in registry: {key}; there are {', '.join(INFERENCE)}"
+            f"Transform not found in registry: {key}; there are {', '.join(_TRANSFORMS)}"
         )
     model = InferenceModel(net.Proto() if hasattr(net, "Proto") else net, {})
-    INFERENCE[key](model)
+    _TRANSFORMS[key](model)
     return model.net
 
 

@@ -149,7 +149,8 @@ def FeedBlob(name: Any, arr: Any, device_option: Any = None, *, ws: Any = None) 
 def FetchBlob(name: Any, *, ws: Any = None) -> Any:
     """A copy of a blob: an array (of bytes objects for strings), or bytes for a single string.
 
-    EngineError when there is none.
+    Of what is no value, such as a mutex, comes a text that says what it is, in bytes.  EngineError
+    when there is no such blob, and when it holds nothing.
     """
     return resolve(ws).fetch(StringifyBlobName(name))
 
@@ -301,7 +302,8 @@ def CreateNet(net: Any, overwrite: bool = False, input_blobs: Sequence[Any] | No
 def RunNet(name: Any, num_iter: int = 1, allow_fail: bool = False) -> bool:
     """Runs a net that CreateNet made, `num_iter` times.
 
-    With allow_fail an error returns False instead of raising.  ValueError for a negative number.
+    With allow_fail an error returns False instead of raising, unless it is one that no operator
+    should have (code "internal").  ValueError for a negative number.
     """
     workspace, net, runs = current(), StringifyNetName(name), range(num_iter)
     if num_iter < 0:
@@ -310,8 +312,8 @@ def RunNet(name: Any, num_iter: int = 1, allow_fail: bool = False) -> bool:
     try:
         for _ in runs:
             workspace.run_net(net)
-    except _native.EngineError:
-        if not allow_fail:
+    except _native.EngineError as error:
+        if not allow_fail or error.code == "internal":
             raise
         return False
     return True

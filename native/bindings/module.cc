@@ -108,8 +108,10 @@ nb::object fetch(Workspace& workspace, const std::string& name) {
   if (value.is_tensor()) return to_array(value.tensor);
   if (auto text = value.as<Text>()) return nb::bytes(text->value.data(), text->value.size());
   if (auto object = value.as<PythonObject>()) return object->value();
-  fail(Code::kFailedPrecondition, "blob '", name, "' holds ", value.kind(),
-       ", which cannot be fetched");
+  if (value.empty()) fail(Code::kFailedPrecondition, "blob '", name, "' holds nothing");
+  // In the original's words: who fetches all blobs there are gets a text for these.
+  const std::string text = concat(name, ", a C++ native class of type ", value.kind(), ".");
+  return nb::bytes(text.data(), text.size());
 }
 
 // Elements, scale and zero point.
@@ -347,6 +349,7 @@ void bind_workspace(nb::module_& m) {
             Calls::instance().run([&] { w.get_net(name)->run(); });
           },
           nb::arg("name"))
+      .def("cancel_net", [](Workspace& w, const std::string& name) { w.get_net(name)->cancel(); })
       .def(
           "prepare",
           [](Workspace& w, const std::string& net, const std::vector<std::string>& inputs,

@@ -160,12 +160,6 @@ void CompiledNet::find_sole_users() {
   }
 }
 
-void CompiledNet::run() {
-  Cancellation cancellation(workspace_.engine().hooks());
-  RunContext context{cancellation};
-  run(context);
-}
-
 // Refuses a second run; looks blobs up again where some were removed.
 template <class Run>
 void CompiledNet::only_one(const Run& run) {
@@ -208,17 +202,41 @@ void CompiledNet::take_random_state() {
   blob->set(std::move(next));
 }
 
-void CompiledNet::run(RunContext& context) {
+void CompiledNet::run() {
+  Cancellation cancellation(workspace_.engine().hooks());
+  RunContext context{cancellation};
   only_one([&] {
-    take_random_state();
-    if (!graph_) {
-      run_in_order(context);
-      return;
-    }
-    const Steps steps{size(), [this](int i, RunContext& inner) { run_observed(i, inner); },
-                      [this](int i) { return operators_[i]->may_block(); }};
-    run_parallel(steps, *graph_, workspace_.engine().pool(), context);
+    struct Offer {
+      explicit Offer(CompiledNet& net, Cancellation* cancellation) : net(net) { set(cancellation); }
+      ~Offer() { set(nullptr); }
+      void set(Cancellation* cancellation) {
+        std::lock_guard lock(net.cancel_mutex_);
+        net.cancellation_ = cancellation;
+      }
+      CompiledNet& net;
+    } offer(*this, &cancellation);
+    run_alone(context);
   });
+}
+
+void CompiledNet::cancel() {
+  std::lock_guard lock(cancel_mutex_);
+  if (cancellation_ != nullptr) cancellation_->cancel();
+}
+
+void CompiledNet::run(RunContext& context) {
+  only_one([&] { run_alone(context); });
+}
+
+void CompiledNet::run_alone(RunContext& context) {
+  take_random_state();
+  if (!graph_) {
+    run_in_order(context);
+    return;
+  }
+  const Steps steps{size(), [this](int i, RunContext& inner) { run_observed(i, inner); },
+                    [this](int i) { return operators_[i]->may_block(); }};
+  run_parallel(steps, *graph_, workspace_.engine().pool(), context);
 }
 
 std::vector<double> CompiledNet::time_operators(int runs) {

@@ -40,6 +40,9 @@ class CompiledNet {
   // refused.
   void run();
   void run(RunContext& context);  // as a part of another run
+  // Ends the run that is going on, if there is one, from another thread: it raises
+  // Error(kCancelled), at the latest when the operators at work are done.
+  void cancel();
 
   // Called before (done: false) and after each operator, by the thread that runs it; what it raises
   // ends the run. While there is one, every operator is a step of its own. Not during a run.
@@ -64,6 +67,7 @@ class CompiledNet {
   std::shared_ptr<Blob> blob(const std::string& name);
   template <class Run>
   void only_one(const Run& run);
+  void run_alone(RunContext& context);
   void run_in_order(RunContext& context);
   void run_step(int step, RunContext& context);
   void run_observed(int op, RunContext& context);
@@ -90,6 +94,8 @@ class CompiledNet {
   uint64_t bound_epoch_ = 0;
   // fork_count() of the process in which a run is going on; the child of a fork has none.
   std::atomic<int> running_{-1};
+  ForkMutex cancel_mutex_;
+  Cancellation* cancellation_ = nullptr;  // of the outermost run
 };
 
 }  // namespace caffe2

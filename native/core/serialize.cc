@@ -1,6 +1,8 @@
 #include "core/serialize.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <span>
@@ -15,6 +17,8 @@
 namespace caffe2 {
 
 namespace {
+
+constexpr uint32_t kBfloat16 = 1;  // TensorProto.SerializationFormat
 
 template <class T, class Wide = T>
 wire::Packed<Wide> packed(const Tensor& tensor, int64_t begin, int64_t end) {
@@ -85,6 +89,28 @@ TensorProto to_proto(const Tensor& tensor, int64_t begin, int64_t end) {
 
 namespace {
 
+// Floats as bfloat16: their upper halves, rounded.
+TensorProto half_proto(const Tensor& tensor, int64_t begin, int64_t end) {
+  TensorProto proto;
+  proto.dims.assign(tensor.shape().begin(), tensor.shape().end());
+  proto.data_type = static_cast<int32_t>(tensor.type());
+  proto.data_format = kBfloat16;
+  std::string halves;
+  halves.reserve(static_cast<size_t>(end - begin) * sizeof(uint16_t));
+  for (int64_t i = begin; i < end; i++) {
+    const float value = tensor.data<float>()[i];
+    constexpr uint32_t kHalf = 0x8000;
+    constexpr uint32_t kQuiet = 0x400000;  // keeps what is no number from becoming infinity
+    const uint32_t bits = std::isnan(value)
+                              ? std::bit_cast<uint32_t>(value) | kQuiet
+                              : std::bit_cast<uint32_t>(value) + (std::isfinite(value) ? kHalf : 0);
+    halves.push_back(static_cast<char>(bits >> 16));
+    halves.push_back(static_cast<char>(bits >> 24));
+  }
+  proto.raw_data = wire::Bytes(std::move(halves));
+  return proto;
+}
+
 Shape shape_of(const TensorProto& proto) {
   Shape shape;
   for (const int64_t dim : proto.dims) shape.append(dim);
@@ -101,7 +127,11 @@ class Values {
  public:
   Values(const TensorProto& proto, DataType type, int64_t size, const Shape& shape)
       : proto_(proto), type_(type) {
-    if (proto.raw_data) fail(Code::kUnsupported, "a saved tensor with raw_data cannot be loaded");
+    if (proto.raw_data && !half()) {
+      fail(Code::kUnsupported,
+           "a saved tensor with raw_data can only be loaded as bfloat16, not as ", type_name(type),
+           " in format ", proto.data_format.value_or(0));
+    }
     CAFFE2_ENFORCE(count() == static_cast<size_t>(size), "a saved tensor of shape ", shape.text(),
                    " holds ", count(), " values of ", type_name(type), "; ", size, " are needed");
     if (!narrow() || !bytes().empty()) return;
@@ -117,6 +147,7 @@ class Values {
   void copy_to(void* out) const {
     switch (type_) {
       case DataType::kFloat:
+        if (half()) return from_half(static_cast<float*>(out));
         return proto_.float_data.copy_to(static_cast<float*>(out));
       case DataType::kDouble:
         return proto_.double_data.copy_to(static_cast<double*>(out));
@@ -146,6 +177,19 @@ class Values {
   }
 
  private:
+  // Whether floats are there as their upper halves.
+  bool half() const {
+    return proto_.raw_data && proto_.data_format == kBfloat16 && type_ == DataType::kFloat;
+  }
+  void from_half(float* out) const {
+    const std::string_view halves = proto_.raw_data->view();
+    for (size_t i = 0; i < halves.size() / sizeof(uint16_t); i++) {
+      uint16_t upper;
+      std::memcpy(&upper, halves.data() + i * sizeof upper, sizeof upper);
+      out[i] = std::bit_cast<float>(static_cast<uint32_t>(upper) << 16);
+    }
+  }
+
   std::string_view bytes() const {
     return proto_.byte_data ? proto_.byte_data->view() : std::string_view();
   }
@@ -166,7 +210,10 @@ class Values {
   size_t count() const {
     switch (type_) {
       case DataType::kFloat:
-        return proto_.float_data.size();
+        if (!half()) return proto_.float_data.size();
+        CAFFE2_ENFORCE(proto_.raw_data->size() % sizeof(uint16_t) == 0,
+                       "a saved tensor in bfloat16 has ", proto_.raw_data->size(), " bytes");
+        return proto_.raw_data->size() / sizeof(uint16_t);
       case DataType::kDouble:
         return proto_.double_data.size();
       case DataType::kInt32:
@@ -258,7 +305,7 @@ BlobValue deserialize_blob(std::string_view bytes, Engine& engine) {
   return from_blob_proto(parse<BlobProto>(bytes, options), engine);
 }
 
-void serialize_chunks(const std::string& name, const BlobValue& value, int64_t chunk,
+void serialize_chunks(const std::string& name, const BlobValue& value, int64_t chunk, bool half,
                       const std::function<void(std::string key, std::string bytes)>& put) {
   if (!value.is_tensor()) return put(name, serialize_blob(name, value));
   const int64_t size = value.tensor.size();
@@ -269,7 +316,9 @@ void serialize_chunks(const std::string& name, const BlobValue& value, int64_t c
     BlobProto proto;
     proto.name = name;
     proto.type = "Tensor";
-    proto.tensor = to_proto(value.tensor, begin, end);
+    proto.tensor = half && value.tensor.type() == DataType::kFloat
+                       ? half_proto(value.tensor, begin, end)
+                       : to_proto(value.tensor, begin, end);
     proto.tensor->name = name;
     proto.tensor->segment.emplace().begin = begin;
     proto.tensor->segment->end = end;

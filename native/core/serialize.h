@@ -20,9 +20,9 @@ BlobValue deserialize_blob(std::string_view bytes, Engine& engine);
 TensorProto to_proto(const Tensor& tensor, int64_t begin, int64_t end);
 
 // The records of a blob in a database: a tensor in parts of so many elements (0: in one), each
-// under the key "<name>#%<number>", and anything else under its name.
+// under the key "<name>#%<number>", and anything else under its name. half: floats as bfloat16.
 constexpr int64_t kDefaultChunk = 1'000'000;
-void serialize_chunks(const std::string& name, const BlobValue& value, int64_t chunk,
+void serialize_chunks(const std::string& name, const BlobValue& value, int64_t chunk, bool half,
                       const std::function<void(std::string key, std::string bytes)>& put);
 // The name of the blob that a key stands for.
 std::string_view name_of_key(std::string_view key);

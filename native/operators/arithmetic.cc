@@ -205,6 +205,14 @@ class CastOperator : public Operator {
     const Tensor& x = input(0);
     dispatch_cast(x.type(), [](auto) {});
     Tensor& y = output(0, x.shape(), to_);
+    if (to_ == DataType::kString) {
+      auto* text = y.mutable_data<std::string>();
+      dispatch_cast(x.type(), [&](auto kind) {
+        const auto* in = x.data<decltype(kind)>();
+        for (int64_t i = 0; i < x.size(); i++) text[i] = std::to_string(in[i]);
+      });
+      return;
+    }
     const auto from = kernel_type(x.type()), to = kernel_type(to_);
     if (from && to) {
       return kernels().cast(*from, *to, x.size(), x.raw_data(), y.raw_mutable_data(), parallel());
@@ -228,18 +236,19 @@ class CastOperator : public Operator {
       const int64_t number = given == nullptr ? args.integer("to")
                              : given->i       ? *given->i
                                               : static_cast<int64_t>(given->f.value_or(0));
-      dispatch_cast(static_cast<DataType>(number), [](auto) {});
-      return static_cast<DataType>(number);
+      return checked(static_cast<DataType>(number));
     }
     std::string name = *given->s;
     for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     for (int i = 1; i <= static_cast<int>(DataType::kDouble); i++) {
       const auto type = static_cast<DataType>(i);
-      if (type == DataType::kString || name != type_name(type)) continue;
-      dispatch_cast(type, [](auto) {});
-      return type;
+      if (name == type_name(type)) return checked(type);
     }
     fail(Code::kInvalidArgument, "argument 'to' = '", *given->s, "' names no element type");
+  }
+  static DataType checked(DataType to) {
+    if (to != DataType::kString) dispatch_cast(to, [](auto) {});
+    return to;
   }
 
   const DataType to_;

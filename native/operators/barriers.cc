@@ -65,7 +65,7 @@ class ThrowExceptionOperator : public Operator {
   using Operator::Operator;
 
  protected:
-  void run() override { fail(Code::kFailedPrecondition, "ThrowException op throws an exception"); }
+  void run() override { fail(Code::kInternal, "ThrowException op throws an exception"); }
 };
 
 }  // namespace

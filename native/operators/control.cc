@@ -1,4 +1,6 @@
-// Operators that run nets: If, While, Do.
+// Operators that run nets: If, While, ONNXWhile, Do.
+#include <algorithm>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -9,6 +11,7 @@
 #include <vector>
 
 #include "core/registry.h"
+#include "operators/elements.h"
 #include "operators/nested_net.h"
 
 namespace caffe2 {
@@ -66,6 +69,122 @@ class WhileOperator : public ConditionOperator {
 
  private:
   NestedNet loop_, condition_;
+};
+
+// The loop of ONNX. The body takes the number of the turn, the condition and carried values; it
+// gives the next condition, the next carried values and what is collected over the turns.
+class ONNXWhileOperator : public ControlOperator {
+ public:
+  explicit ONNXWhileOperator(const OperatorContext& context)
+      : ControlOperator(context),
+        has_count_(args().boolean("has_trip_count")),
+        has_condition_(args().boolean("has_cond")),
+        body_(args().net("body")),
+        carried_(context.def.input.size() - 2),
+        inner_(&context.workspace, context.seed),
+        scope_(args().boolean("disable_scopes") ? workspace_ : inner_),
+        net_(body_, scope_, seed_) {
+    const size_t takes = body_->external_input.size(), gives = body_->external_output.size();
+    const size_t outputs = context.def.output.size();
+    CAFFE2_ENFORCE(takes >= carried_ + 2, "the body has ", takes, " external_inputs for the turn, ",
+                   "the condition and ", carried_, " carried values");
+    CAFFE2_ENFORCE(gives == outputs + 1 && outputs >= carried_, "the body has ", gives,
+                   " external_outputs for the condition and ", outputs, " outputs, of which ",
+                   carried_, " are carried values");
+    if (&scope_ == &workspace_) return;
+    for (size_t i = 0; i < carried_ + 2; i++) own(body_->external_input[i]);
+    for (const OperatorDef& op : body_->op) {
+      for (const std::string& name : op.output) own(name);
+    }
+  }
+
+ protected:
+  void run() override {
+    const int64_t turns = has_count_ ? one<int64_t>(input_value(0), describe_input(0))
+                                     : std::numeric_limits<int64_t>::max();
+    bool goes_on = !has_condition_ || one<bool>(input_value(1), describe_input(1));
+    std::vector<BlobValue> values;  // carried
+    for (size_t k = 0; k < carried_; k++) values.push_back(input_value(static_cast<int>(k) + 2));
+    std::vector<std::vector<Tensor>> collected(body_->external_output.size() - 1 - carried_);
+    for (int64_t turn = 0; turn < turns && goes_on; turn++) {
+      context().cancellation.poll();
+      set<int64_t>(0, turn);
+      set<bool>(1, goes_on);
+      for (size_t k = 0; k < carried_; k++) {
+        scope_.create_blob(body_->external_input[k + 2])->set(values[k]);
+      }
+      net_.run(context());
+      for (size_t k = 0; k < carried_; k++) values[k] = result(k + 1);
+      for (size_t k = 0; k < collected.size(); k++) {
+        collected[k].push_back(result(carried_ + 1 + k).tensor);
+      }
+      if (has_condition_) goes_on = one<bool>(result(0), body_->external_output[0]);
+    }
+    for (size_t k = 0; k < collected.size(); k++) {
+      values.push_back(BlobValue{joined(collected[k]), nullptr});
+    }
+    for (size_t k = 0; k < values.size(); k++) output_value(static_cast<int>(k), values[k]);
+  }
+
+ private:
+  void own(const std::string& name) { inner_.forward_blob(name, std::make_shared<Blob>()); }
+
+  template <class T>
+  static T one(const BlobValue& value, const std::string& what) {
+    CAFFE2_ENFORCE(
+        value.is_tensor() && value.tensor.type() == TypeOf<T>::value && value.tensor.size() == 1,
+        what, " holds ", value.kind(), "; one ", type_name(TypeOf<T>::value), " is needed");
+    return value.tensor.data<T>()[0];
+  }
+
+  template <class T>
+  void set(size_t input, T value) {
+    Tensor tensor(engine().allocator(), {}, TypeOf<T>::value);
+    *tensor.mutable_data<T>() = value;
+    scope_.create_blob(body_->external_input[input])->set(std::move(tensor));
+  }
+
+  BlobValue result(size_t i) const {
+    const std::string& name = body_->external_output[i];
+    const BlobValue value = scope_.get_blob(name)->get();
+    CAFFE2_ENFORCE(value.is_tensor(), "the body left in '", name, "' ", value.kind(),
+                   "; a tensor is needed");
+    return value;
+  }
+
+  // One after the other along the first dimension, single values as if they had one.
+  Tensor joined(const std::vector<Tensor>& parts) {
+    if (parts.empty()) return Tensor(engine().allocator(), {0}, DataType::kInt32);
+    const Tensor& first = parts[0];
+    Shape shape{0};
+    for (int axis = 1; axis < first.rank(); axis++) shape.append(first.dim(axis));
+    int64_t rows = 0;
+    for (const Tensor& part : parts) {
+      Shape rest{0};
+      for (int axis = 1; axis < part.rank(); axis++) rest.append(part.dim(axis));
+      CAFFE2_ENFORCE(part.type() == first.type() && rest == shape, "the turns gave ",
+                     type_name(first.type()), " of shape ", first.shape().text(), " and ",
+                     type_name(part.type()), " of shape ", part.shape().text(),
+                     ", which cannot be collected");
+      rows += part.rank() == 0 ? 1 : part.dim(0);
+    }
+    Shape whole{rows};
+    for (int axis = 1; axis < shape.rank(); axis++) whole.append(shape[axis]);
+    Tensor all(engine().allocator(), whole, first.type());
+    int64_t place = 0;
+    for (const Tensor& part : parts) {
+      copy_elements(part, 0, part.size(), all, place);
+      place += part.size();
+    }
+    return all;
+  }
+
+  const bool has_count_, has_condition_;
+  const NetDef* const body_;
+  const size_t carried_;
+  Workspace inner_;   // for what the body writes
+  Workspace& scope_;  // that one, or the one around it
+  NestedNet net_;
 };
 
 // The workspaces that the Do operators of a scope have left, the last one on top.
@@ -227,6 +346,7 @@ class DoOperator : public ControlOperator {
 REGISTER_CPU_OPERATOR(If, IfOperator)
 REGISTER_CPU_OPERATOR(AsyncIf, IfOperator)
 REGISTER_CPU_OPERATOR(While, WhileOperator)
+REGISTER_CPU_OPERATOR(ONNXWhile, ONNXWhileOperator)
 REGISTER_CPU_OPERATOR(CreateScope, CreateScopeOperator)
 REGISTER_CPU_OPERATOR(HasScope, HasScopeOperator)
 REGISTER_CPU_OPERATOR(Do, DoOperator)

@@ -164,10 +164,25 @@ class LayerNormGradientOperator : public RowNormBase {
   const bool affine_;
 };
 
-class RMSNormOperator : public RowNormBase {
+class RMSNormBase : public RowNormBase {
+ public:
+  using RowNormBase::RowNormBase;
+
+ protected:
+  // Whether the inputs are double; they are of one type.
+  bool is_double() const {
+    for (int i = 1; i < inputs(); i++) {
+      require_same_type(describe_input(i), input(i), describe_input(0), input(0));
+    }
+    return input(0).type() == DataType::kDouble;
+  }
+};
+
+class RMSNormOperator : public RMSNormBase {
  public:
   explicit RMSNormOperator(const OperatorContext& context)
-      : RowNormBase(context, Arguments(context.def, context.schema).real("eps")) {}
+      : RMSNormBase(context, Arguments(context.def, context.schema).real("eps")),
+        epsilon_(args().real("eps")) {}
 
  protected:
   void run() override {
@@ -177,6 +192,7 @@ class RMSNormOperator : public RowNormBase {
     require_size(2, r.columns, 0);
     Shape outer;
     for (int i = 0; i < r.axis; i++) outer.append(x.dim(i));
+    if (is_double()) return run_double(r, outer);
     Tensor& y = output(0, x.shape(), DataType::kFloat);
     float* inverse = output(1, outer, DataType::kFloat).mutable_data<float>();
     float* out = y.mutable_data<float>();
@@ -186,12 +202,28 @@ class RMSNormOperator : public RowNormBase {
     kernels().channel_affine(r.by_column(), out, nullptr, input(1).data<float>(),
                              input(2).data<float>(), out, parallel());
   }
+
+ private:
+  void run_double(const Rows& r, const Shape& outer) {
+    const auto *x = input(0).data<double>(), *gamma = input(1).data<double>();
+    const auto* beta = input(2).data<double>();
+    auto* y = output(0, input(0).shape(), DataType::kDouble).mutable_data<double>();
+    auto* rrms = output(1, outer, DataType::kDouble).mutable_data<double>();
+    for (int64_t i = 0; i < r.rows; i++, x += r.columns, y += r.columns) {
+      double squares = 0;
+      for (int64_t k = 0; k < r.columns; k++) squares += x[k] * x[k];
+      rrms[i] = 1 / std::sqrt(squares / r.count() + epsilon_);
+      for (int64_t k = 0; k < r.columns; k++) y[k] = x[k] * rrms[i] * gamma[k] + beta[k];
+    }
+  }
+
+  const double epsilon_;
 };
 
 // Inputs dY, X, gamma, rrms.
-class RMSNormGradientOperator : public RowNormBase {
+class RMSNormGradientOperator : public RMSNormBase {
  public:
-  explicit RMSNormGradientOperator(const OperatorContext& context) : RowNormBase(context, 0) {}
+  explicit RMSNormGradientOperator(const OperatorContext& context) : RMSNormBase(context, 0) {}
 
  protected:
   void run() override {
@@ -200,6 +232,7 @@ class RMSNormGradientOperator : public RowNormBase {
     require_same_shape(describe_input(0), dy, describe_input(1), x);
     require_size(2, r.columns, 1);
     require_size(3, r.rows, 1);
+    if (is_double()) return run_double(r);
     float* work = buffer(gradient_floats(r, true));
     Tensor& dx = output(0, x.shape(), DataType::kFloat);
     float* dgamma = output(1, input(2).shape(), DataType::kFloat).mutable_data<float>();
@@ -207,6 +240,29 @@ class RMSNormGradientOperator : public RowNormBase {
     const float *in = x.data<float>(), *grad = dy.data<float>(), *inverse = input(3).data<float>();
     affine_gradient(r, grad, in, nullptr, inverse, work, dgamma, dbeta);
     gradient(r, grad, in, nullptr, inverse, input(2).data<float>(), work, dx.mutable_data<float>());
+  }
+
+ private:
+  void run_double(const Rows& r) {
+    const auto *dy = input(0).data<double>(), *x = input(1).data<double>();
+    const auto *gamma = input(2).data<double>(), *rrms = input(3).data<double>();
+    auto* dx = output(0, input(1).shape(), DataType::kDouble).mutable_data<double>();
+    auto* dgamma = output(1, input(2).shape(), DataType::kDouble).mutable_data<double>();
+    auto* dbeta = output(2, input(2).shape(), DataType::kDouble).mutable_data<double>();
+    std::fill_n(dgamma, r.columns, 0);
+    std::fill_n(dbeta, r.columns, 0);
+    for (int64_t i = 0; i < r.rows; i++, dy += r.columns, x += r.columns, dx += r.columns) {
+      double along = 0;
+      for (int64_t k = 0; k < r.columns; k++) {
+        along += dy[k] * gamma[k] * x[k];
+        dgamma[k] += dy[k] * x[k] * rrms[i];
+        dbeta[k] += dy[k];
+      }
+      along *= rrms[i] * rrms[i] / r.count();
+      for (int64_t k = 0; k < r.columns; k++) {
+        dx[k] = (dy[k] * gamma[k] - x[k] * along) * rrms[i];
+      }
+    }
   }
 };
 

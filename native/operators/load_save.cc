@@ -13,6 +13,7 @@
 #include "core/registry.h"
 #include "core/serialize.h"
 #include "operators/files.h"
+#include "operators/save_options.h"
 
 namespace caffe2 {
 namespace {
@@ -169,6 +170,7 @@ class SaveOperator : public Operator {
         path_(path_of(context, "db")),
         type_(args().text("db_type")),
         chunk_(args().integer("chunk_size")),
+        options_(args().text("options")),
         names_(args().texts("blob_name_overrides")) {
     const std::string strip = args().text("strip_prefix");
     const auto& inputs = context.def.input;
@@ -191,9 +193,9 @@ class SaveOperator : public Operator {
   void save(const std::string& path) {
     const auto database = open_database(engine().hooks(), type_, path, DatabaseMode::kNew);
     for (int i = 0; i < inputs(); i++) {
-      const int64_t chunk = chunk_ < 0 ? kDefaultChunk : chunk_;
       try {
-        serialize_chunks(names_[i], input_value(i), chunk,
+        const SaveOptions::Option* option = options_.find(def().input[i]);
+        serialize_chunks(names_[i], input_value(i), chunk_of(option), option && option->half,
                          [&](std::string key, std::string bytes) { database->put(key, bytes); });
       } catch (const Error& error) {
         fail(error.code(), describe_input(i), ": ", error.text());
@@ -205,9 +207,80 @@ class SaveOperator : public Operator {
   const FilePath path_;
 
  private:
+  int64_t chunk_of(const SaveOptions::Option* option) const {
+    if (option != nullptr && option->chunk != 0) return std::max<int64_t>(option->chunk, 0);
+    return chunk_ < 0 ? kDefaultChunk : chunk_;
+  }
+
   const std::string type_;
   const int64_t chunk_;
+  const SaveOptions options_;
   std::vector<std::string> names_;
+};
+
+// The names of all blobs, and about how many bytes each takes in a database.
+class EstimateAllBlobSizesOperator : public Operator {
+ public:
+  explicit EstimateAllBlobSizesOperator(const OperatorContext& context)
+      : Operator(context),
+        workspace_(context.workspace),
+        shared_(args().boolean("include_shared")),
+        options_(args().text("options")) {}
+
+ protected:
+  void run() override {
+    const auto blobs = shared_ ? workspace_.blob_names() : workspace_.own_blob_names();
+    const auto n = static_cast<int64_t>(blobs.size());
+    std::vector<int64_t> bytes;
+    for (const std::string& blob : blobs) bytes.push_back(estimate(blob));
+    Tensor &names = output(0, {n}, DataType::kString), &sizes = output(1, {n}, DataType::kInt64);
+    std::copy(blobs.begin(), blobs.end(), names.mutable_data<std::string>());
+    std::copy(bytes.begin(), bytes.end(), sizes.mutable_data<int64_t>());
+  }
+
+ private:
+  static constexpr int64_t kPart = 50, kString = 50, kText = 20;  // bytes around what is counted
+
+  int64_t estimate(const std::string& blob) const {
+    const auto found = workspace_.find_blob(blob);
+    const BlobValue value = found ? found->get() : BlobValue();
+    const auto name = static_cast<int64_t>(blob.size());
+    if (const auto text = value.as<Text>()) {
+      return name + static_cast<int64_t>(text->value.size()) + kText;
+    }
+    if (!value.is_tensor()) return 0;
+    const SaveOptions::Option* option = options_.find(blob);
+    const int64_t size = value.tensor.size();
+    const int64_t chunk = option == nullptr || option->chunk == 0 ? kDefaultChunk
+                          : option->chunk < 0                     ? std::max<int64_t>(size, 1)
+                                                                  : option->chunk;
+    const int64_t parts = size / chunk + (size % chunk != 0 ? 1 : 0);
+    return parts * (name + kPart) + size * element(value.tensor.type(), option);
+  }
+
+  static int64_t element(DataType type, const SaveOptions::Option* option) {
+    switch (type) {
+      case DataType::kFloat:
+        return option != nullptr && option->half ? 2 : 4;
+      case DataType::kBool:
+        return 1;
+      case DataType::kUInt8:
+      case DataType::kInt8:
+        return 2;  // numbers in messages have seven bits a byte
+      case DataType::kUInt16:
+      case DataType::kInt16:
+      case DataType::kFloat16:
+        return 3;
+      case DataType::kString:
+        return kString;
+      default:
+        return static_cast<int64_t>(type_size(type));
+    }
+  }
+
+  const Workspace& workspace_;
+  const bool shared_;
+  const SaveOptions options_;
 };
 
 // `pattern` with the number where it says %d, or, to be at least six digits long, %06d.
@@ -252,6 +325,7 @@ class CheckpointOperator : public SaveOperator {
 
 REGISTER_CPU_OPERATOR(Load, LoadOperator)
 REGISTER_CPU_OPERATOR(Save, SaveOperator)
+REGISTER_CPU_OPERATOR(EstimateAllBlobSizes, EstimateAllBlobSizesOperator)
 REGISTER_CPU_OPERATOR(Checkpoint, CheckpointOperator)
 REGISTER_CPU_OPERATOR(Snapshot, CheckpointOperator)
 

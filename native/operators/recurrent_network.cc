@@ -61,6 +61,23 @@ class RecurrentOperator : public ControlOperator {
   }
 
  protected:
+  // What the outputs of the forward operator are, but for the step workspaces: the aliases in
+  // order, and between them states under their own names, which are whole.
+  void name_results(const std::vector<std::string>& blobs, size_t first) {
+    size_t next = 0;
+    for (size_t i = first; i + 1 < blobs.size(); i++) {
+      const auto state = std::find(states_.begin(), states_.end(), blobs[i]);
+      if (state != states_.end()) {
+        results_.push_back({static_cast<size_t>(state - states_.begin()), 0});
+      } else if (next++ < aliases_.size()) {
+        results_.push_back(aliases_[next - 1]);
+      }
+    }
+    CAFFE2_ENFORCE(next == aliases_.size() && first < blobs.size(), "it has ", next,
+                   " outputs for ", aliases_.size(),
+                   " aliases, beside states and the step workspaces");
+  }
+
   static void same_count(const char* a, size_t n, const char* b, size_t m) {
     CAFFE2_ENFORCE(n == m, "argument '", a, "' has ", n, " elements and '", b, "' ", m,
                    "; they belong together");
@@ -170,7 +187,8 @@ class RecurrentOperator : public ControlOperator {
   const std::string timestep_;
   const std::vector<std::string> states_;  // names of the sequences of states
   const std::vector<int64_t> initial_;     // the inputs that hold their first rows
-  std::vector<Alias> aliases_;             // of the outputs, in order
+  std::vector<Alias> aliases_;             // as the arguments say
+  std::vector<Alias> results_;             // what each output is, see name_results
   Workspace inner_;                        // the blobs of one step
 
  private:
@@ -197,9 +215,7 @@ class RecurrentNetworkOperator : public RecurrentOperator {
   explicit RecurrentNetworkOperator(const OperatorContext& context)
       : RecurrentOperator(context), def_(step_net("step_net")), links_(links("link")) {
     CAFFE2_ENFORCE(def_ != nullptr, "argument 'step_net' is empty");
-    const auto outputs = static_cast<size_t>(context.def.output.size());
-    CAFFE2_ENFORCE(outputs == aliases_.size() + 1, "it has ", outputs, " outputs for ",
-                   aliases_.size(), " aliases and the step workspaces");
+    name_results(context.def.output, 0);
     check_ids("initial_recurrent_state_ids", initial_,
               static_cast<int64_t>(context.def.input.size()));
     for (const Link& link : links_) {
@@ -253,10 +269,10 @@ class RecurrentNetworkOperator : public RecurrentOperator {
       for (const std::string& name : kept_) values.push_back(local(name)->get());
       for (const auto& [name, blob] : locals()) blob->clear();
     }
-    for (size_t i = 0; i < aliases_.size(); i++) {
-      const std::string& name = states_[aliases_[i].state];
+    for (size_t i = 0; i < results_.size(); i++) {
+      const std::string& name = states_[results_[i].state];
       const Tensor& states = sequences[name];
-      const int64_t begin = aliases_[i].begin(states);
+      const int64_t begin = results_[i].begin(states);
       output_value(static_cast<int>(i),
                    BlobValue{rows(states, begin, states.dim(0) - begin, name), nullptr});
     }
@@ -304,19 +320,19 @@ class RecurrentNetworkGradientOperator : public RecurrentOperator {
         params_(args().integers("param")),
         param_grads_(args().texts("param_grads")),
         with_grads_(args().integers("outputs_with_grads")),
-        forward_inputs_(
-            static_cast<int64_t>(context.def.input.size() - with_grads_.size() - aliases_.size()) -
-            1) {
+        forward_inputs_(static_cast<int64_t>(context.def.input.size() - with_grads_.size()) -
+                        forward_outputs(context.def.input)) {
     CAFFE2_ENFORCE(def_ != nullptr, "argument 'backward_step_net' is empty");
     CAFFE2_ENFORCE(forward_inputs_ > 0, "it has ", context.def.input.size(), " inputs for ",
-                   with_grads_.size(), " gradients, the inputs and the ", aliases_.size() + 1,
-                   " outputs of the forward operator");
+                   with_grads_.size(), " gradients, the inputs and the ",
+                   forward_outputs(context.def.input), " outputs of the forward operator");
+    name_results(context.def.input, with_grads_.size() + static_cast<size_t>(forward_inputs_));
     same_count("param", params_.size(), "param_grads", param_grads_.size());
     const size_t outputs = context.def.output.size(), wanted = 1 + params_.size() + states_.size();
     CAFFE2_ENFORCE(outputs == wanted, "it has ", outputs, " outputs; the gradients of the input, ",
                    params_.size(), " parameters and ", states_.size(), " initial states are ",
                    wanted);
-    check_ids("outputs_with_grads", with_grads_, static_cast<int64_t>(aliases_.size()));
+    check_ids("outputs_with_grads", with_grads_, static_cast<int64_t>(results_.size()));
     check_ids("param", params_, forward_inputs_);
     check_ids("initial_recurrent_state_ids", initial_, forward_inputs_);
     for (const Link& link : links_) {
@@ -373,6 +389,13 @@ class RecurrentNetworkGradientOperator : public RecurrentOperator {
   }
 
  private:
+  // Among the inputs: one for each alias, states under their own names, the step workspaces.
+  int64_t forward_outputs(const std::vector<std::string>& inputs) const {
+    const auto whole = std::count_if(inputs.begin(), inputs.end(), [&](const std::string& name) {
+      return std::find(states_.begin(), states_.end(), name) != states_.end();
+    });
+    return static_cast<int64_t>(aliases_.size()) + whole + 1;
+  }
   const Tensor& forward_input(int64_t i) const {
     return input(static_cast<int>(i) + static_cast<int>(with_grads_.size()));
   }
@@ -397,7 +420,7 @@ class RecurrentNetworkGradientOperator : public RecurrentOperator {
 
   void check_output_gradients(std::map<std::string, Tensor>& sequences) const {
     for (size_t k = 0; k < with_grads_.size(); k++) {
-      const Alias& alias = aliases_[with_grads_[k]];
+      const Alias& alias = results_[with_grads_[k]];
       const Tensor& states = gradient_of(sequences, alias);
       const int64_t begin = alias.begin(states);
       const Tensor wanted = rows(states, begin, states.dim(0) - begin, states_[alias.state]);
@@ -414,7 +437,7 @@ class RecurrentNetworkGradientOperator : public RecurrentOperator {
   // the first step, t = -1 takes what is left.
   void add_output_gradients(std::map<std::string, Tensor>& sequences, int64_t t, bool later) {
     for (size_t k = 0; k < with_grads_.size(); k++) {
-      const Alias& alias = aliases_[with_grads_[k]];
+      const Alias& alias = results_[with_grads_[k]];
       Tensor& states = gradient_of(sequences, alias);
       int64_t reach = 0;
       for (size_t i = 0; i < links_.size(); i++) {

@@ -198,6 +198,14 @@ class FailOperator : public Operator {
   void run() override { fail(Code::kFailedPrecondition, "it is there to fail"); }
 };
 
+class FeedBlobOperator : public Operator {
+ public:
+  using Operator::Operator;
+
+ protected:
+  void run() override { output_object(0, std::make_shared<Text>(args().text("value"))); }
+};
+
 class GetAllBlobNamesOperator : public Operator {
  public:
   explicit GetAllBlobNamesOperator(const OperatorContext& context)
@@ -235,6 +243,8 @@ class FreeOperator : public Operator {
 REGISTER_CPU_OPERATOR(Print, PrintOperator)
 REGISTER_CPU_OPERATOR(Summarize, SummarizeOperator)
 REGISTER_CPU_OPERATOR(Fail, FailOperator)
+REGISTER_CPU_OPERATOR(LogFatal, FailOperator)
+REGISTER_CPU_OPERATOR(FeedBlob, FeedBlobOperator)
 REGISTER_CPU_OPERATOR(GetAllBlobNames, GetAllBlobNamesOperator)
 REGISTER_CPU_OPERATOR(Free, FreeOperator)
 

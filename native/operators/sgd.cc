@@ -4,9 +4,9 @@
 #include <mutex>
 #include <string>
 
-#include "core/operator.h"
 #include "core/registry.h"
 #include "operators/sparse_rows.h"
+#include "operators/stat_registry.h"
 
 namespace caffe2 {
 namespace {
@@ -71,7 +71,11 @@ class AtomicIterOperator : public Counting {
     Tensor shared = present_input(1).tensor;
     const int64_t after = next(shared, describe_input(1));
     *shared.mutable_data<int64_t>() = after;
+    StatRegistry::global().add(statistic_, 1);
   }
+
+ private:
+  const std::string statistic_ = "atomic_iter/stats/" + def().input[1] + "/num_iter";
 };
 
 // Gradient, momentum buffer and learning rate; with a fourth input the parameter is updated too.

@@ -253,3 +253,13 @@ def test_workspaces_are_apart():
 def test_what_cannot_be_fed_is_named_with_its_blob(value):
     with pytest.raises((RuntimeError, ValueError), match=f"'wide' was fed {type(value).__name__}"):
         workspace.FeedBlob("wide", value)
+
+
+def test_what_is_no_value_is_fetched_as_a_text():
+    """As the original has it: programs fetch all blobs that there are."""
+    workspace.RunOperatorOnce(core.CreateOperator("CreateMutex", [], ["mutex"]))
+    text = b"mutex, a C++ native class of type std::unique_ptr<std::mutex>."
+    assert workspace.FetchBlob("mutex") == text
+    workspace.CreateBlob("empty")
+    with pytest.raises(RuntimeError, match="'empty' holds nothing"):
+        workspace.FetchBlob("empty")

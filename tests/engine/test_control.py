@@ -1,4 +1,4 @@
-"""Operators that run nets: If, AsyncIf, While, Do, and their scopes."""
+"""Operators that run nets: If, AsyncIf, While, ONNXWhile, Do, and their scopes."""
 
 import numpy as np
 import pytest
@@ -230,3 +230,55 @@ def test_nets_of_parallel_types_inside(kind):
         workspace.RunNet("outer")
     for i in range(20):
         np.testing.assert_array_equal(workspace.FetchBlob(f"y{i}"), [i])
+
+
+def fibonacci(**args):
+    """Turns of first, second = second, first + second, which end at 20; the sums are collected.
+    Values recorded from the original."""
+    body = net_of(
+        op("Add", ["first", "second"], ["third"]),
+        op("ConstantFill", [], ["limit"], shape=[1], value=20.0),
+        op("LT", ["third", "limit"], ["goes_on"]),
+    )
+    body.external_input.extend(["turn", "condition", "first", "second"])
+    body.external_output.extend(["goes_on", "second", "third", "third", "turn"])
+    inputs, outputs = ["count", "on", "one", "one"], ["a", "b", "sums", "turns"]
+    workspace.FeedBlob("one", np.float32([1]))
+    workspace.RunOperatorOnce(op("ONNXWhile", inputs, outputs, body=body, **args))
+    return [workspace.FetchBlob(name).tolist() for name in outputs]
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_a_loop_of_onnx_carries_values_and_collects_others(hidden):
+    workspace.FeedBlob("count", np.array(3))
+    workspace.FeedBlob("on", np.array([True]))
+    both = {"has_trip_count": True, "has_cond": True, "disable_scopes": not hidden}
+    assert fibonacci(**both) == [[3], [5], [2, 3, 5], [0, 1, 2]]
+    assert workspace.HasBlob("third") != hidden
+    workspace.FeedBlob("count", np.array([100]))
+    assert fibonacci(**both) == [[13], [21], [2, 3, 5, 8, 13, 21], [0, 1, 2, 3, 4, 5]]
+    assert fibonacci(has_cond=True, save_scopes=True)[1] == [21]
+    workspace.FeedBlob("count", np.array(7))
+    assert fibonacci(has_trip_count=True)[2] == [2, 3, 5, 8, 13, 21, 34]
+    workspace.FeedBlob("on", np.array(False))
+    assert fibonacci(**both) == [[1], [1], [], []]
+    assert workspace.FetchBlob("sums").dtype == np.int32
+
+
+def test_a_loop_of_onnx_says_what_does_not_fit():
+    def refused(text, inputs=("count", "on", "x"), outputs=("y",), takes=3, gives=("on2", "x2")):
+        body = net_of(scale("x1", "x2", 2), op("Copy", ["on1"], ["on2"]))
+        body.external_input.extend(["turn", "on1", "x1"][:takes])
+        body.external_output.extend(gives)
+        args = {"body": body, "has_trip_count": True, "has_cond": True}
+        with pytest.raises(RuntimeError, match=rf"ONNXWhile.*{text}"):
+            workspace.RunOperatorOnce(op("ONNXWhile", inputs, outputs, **args))
+
+    workspace.FeedBlob("count", np.array(2))
+    workspace.FeedBlob("on", np.array(True))
+    workspace.FeedBlob("x", np.float32([1, 2]))
+    refused("2 external_inputs for the turn, the condition and 1", takes=2)
+    refused("2 external_outputs for the condition and 2 outputs", outputs=("y", "z"))
+    refused("'lost'", gives=("on2", "lost"))
+    refused("count.*one int64 is needed", inputs=("on", "on", "x"))
+    refused("one bool is needed", inputs=("count", "count", "x"))

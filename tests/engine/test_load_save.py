@@ -290,3 +290,81 @@ def test_a_predictor_touches_no_files_unless_told(tmp_path):
         workspace.Predictor(*nets)
     predictor = workspace.Predictor(*nets, allow=["files"])
     assert predictor.run([F4([3])])[0] == 6
+
+
+def options(*rules):
+    return caffe2_pb2.SerializationOptions(
+        options=[caffe2_pb2.BlobSerializationOptions(**rule) for rule in rules]
+    )
+
+
+def test_options_say_the_size_of_parts_by_name(tmp_path):
+    for name in ("a16", "b16", "c"):
+        workspace.FeedBlob(name, np.arange(30, dtype=np.int16))
+    rules = options(
+        {"blob_name_regex": "a1", "chunk_size": 3},  # fits no whole name
+        {"blob_name_regex": "a16", "chunk_size": 10},
+        {"blob_name_regex": ".*16", "chunk_size": -1},
+        {"blob_name_regex": "b16", "chunk_size": 1},
+    )
+    run("Save", ["a16", "b16", "c"], [], chunk_size=15, options=rules)
+    content = (tmp_path / "db").read_bytes()
+    assert [content.count(name + b"#%") for name in (b"a16", b"b16", b"c")] == [3, 1, 2]
+    forget()
+    run("Load", [], ["a16", "b16", "c"])
+    assert fetch("a16", "b16", "c") == [list(range(30))] * 3
+    refused("blob_name_regex '\\(':", "Save", ["c"], [], options=options({"blob_name_regex": "("}))
+    refused("SerializationOptions", "Save", ["c"], [], options="\n\xff")
+
+
+def test_floats_may_be_saved_as_bfloat16(tmp_path):
+    values = F4([1, -2.5, 3.14159, 0, 1e-40, np.inf, -np.inf, np.nan, 3e38])
+    workspace.FeedBlob("x", values)
+    workspace.FeedBlob("n", np.arange(4))
+    half = options({"blob_name_regex": ".*", "float_format": 2})
+    run("Save", ["x", "n"], [], options=half, chunk_size=5)
+    forget()
+    run("Load", [], ["x", "n"])
+    bits = (values.view(np.uint32) + np.where(np.isfinite(values), 0x8000, 0)) & 0xFFFF0000
+    expected = bits.astype(np.uint32).view(F4)
+    np.testing.assert_array_equal(workspace.FetchBlob("x"), expected)
+    np.testing.assert_allclose(expected[:3], values[:3], rtol=2**-8)
+    assert fetch("n") == [[0, 1, 2, 3]]
+    # As the original has written 1 and 2.
+    record = caffe2_pb2.BlobProto(name="y", type="Tensor")
+    record.tensor.MergeFrom(
+        caffe2_pb2.TensorProto(dims=[2], raw_data=b"\x80\x3f\x00\x40", data_format=1)
+    )
+    workspace.DeserializeBlob("y", record.SerializeToString())
+    assert fetch("y") == [[1, 2]]
+    record.tensor.raw_data = b"\x80"
+    with pytest.raises(RuntimeError, match="bfloat16 has 1 bytes"):
+        workspace.DeserializeBlob("y", record.SerializeToString())
+    record.tensor.data_format = 0
+    with pytest.raises(RuntimeError, match="raw_data can only be loaded as bfloat16"):
+        workspace.DeserializeBlob("y", record.SerializeToString())
+
+
+def test_sizes_are_estimated():
+    """As the original does it: values recorded from it."""
+    workspace.FeedBlob("float1", np.zeros(4000, F4))
+    workspace.FeedBlob("empty", np.zeros(0, F4))
+    workspace.FeedBlob("str", np.array([b"abc", b"defgh"], object))
+    workspace.FeedBlob("one", "hello")
+    for kind in ("float64", "int32", "int64", "uint8", "int8", "bool", "uint16", "float16"):
+        workspace.FeedBlob(f"a_{kind}", np.zeros(100, kind))
+    workspace.FeedBlob("big", np.zeros(2500001, F4))
+    workspace.RunOperatorOnce(core.CreateOperator("CreateMutex", [], ["mutex"]))
+
+    def estimate(**args):
+        run("EstimateAllBlobSizes", [], ["names", "sizes"], **args)
+        names, sizes = fetch("names", "sizes")
+        return dict(zip([name.decode() for name in names], sizes, strict=True))
+
+    expected = {"float1": 16056, "empty": 0, "str": 153, "one": 28, "mutex": 0, "big": 10000163}
+    expected |= {"a_float64": 859, "a_int32": 457, "a_int64": 857, "a_uint8": 257, "a_int8": 256}
+    expected |= {"a_bool": 156, "a_uint16": 358, "a_float16": 359}
+    found = estimate()
+    assert {name: found[name] for name in expected} == expected
+    half = {"blob_name_regex": "float1", "float_format": 2, "chunk_size": 500}
+    assert estimate(options=options(half))["float1"] == 8448

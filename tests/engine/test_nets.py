@@ -135,6 +135,11 @@ def test_allow_fail_returns_false():
     net.Sum(["x", "z"], "y")
     workspace.CreateNet(net)
     assert workspace.RunNet(net, allow_fail=True) is False
+    net = core.Net("throws")
+    net.ThrowException([], [])
+    workspace.CreateNet(net)
+    with pytest.raises(RuntimeError, match="throws an exception"):
+        workspace.RunNet(net, allow_fail=True)
 
 
 def test_reference_bodies_run_by_name():

@@ -518,3 +518,25 @@ def test_shape_rules():
     ):
         with pytest.raises(OperatorError, match="has 1 outputs for"):
             shapes(type, inputs, outputs)
+
+
+@pytest.mark.parametrize("kind", ["simple", "async_scheduling"])
+def test_a_net_that_waits_is_cancelled_from_another_thread(kind):
+    create()
+    net = core.Net("waits")
+    net.Proto().type = kind
+    net.SafeDequeueBlobs(["q"], ["x", "status"])
+    created = workspace.Workspace.current.create_net(net)
+    created.cancel()  # nothing runs yet
+    again = threading.Event()
+
+    def cancel():
+        while not again.wait(0.01):
+            created.cancel()
+
+    thread = threading.Thread(target=cancel)
+    thread.start()
+    with pytest.raises(RuntimeError, match="the run was cancelled"):
+        created.run()
+    again.set()
+    thread.join()

@@ -272,6 +272,14 @@ def export(*registry, **args):
     return {key.decode(): value for key, value in zip(keys, values.tolist(), strict=True)}
 
 
+def test_atomic_iterations_are_counted_in_the_statistics():
+    workspace.RunOperatorOnce(core.CreateOperator("CreateMutex", [], ["mutex"]))
+    workspace.FeedBlob("counted", I8([5]))
+    for _ in range(3):
+        run("AtomicIter", ["mutex", "counted"], ["counted"])
+    assert export(reset=1)["atomic_iter/stats/counted/num_iter"] == 3
+
+
 def test_registry_of_statistics():
     workspace.RunOperatorOnce(core.CreateOperator("StatRegistryCreate", [], "registry"))
     workspace.FeedBlob("keys", np.array([b"a", b"b"], object))

@@ -123,6 +123,12 @@ def test_summarize_as_recorded():
 
 def test_fail():
     refused("it is there to fail", "Fail", [], [])
+    refused("it is there to fail", "LogFatal", [], [])
+
+
+def test_a_text_is_fed():
+    run("FeedBlob", [], ["text"], value="some text")
+    assert workspace.FetchBlob("text") == b"some text"
 
 
 def test_free():

@@ -59,6 +59,18 @@ def test_costs(op_type):
     assert workspace.GetOperatorCost(op.SerializeToString(), names) == expected
 
 
+def test_the_cost_of_a_convolution_counts_bytes_by_type():
+    """Values recorded from the original, which does not ask whether the filters fit."""
+    workspace.FeedBlob("x", np.zeros((1, 8, 8, 8)))
+    workspace.FeedBlob("w", np.zeros((1, 1, 3, 3)))
+    op = core.CreateOperator("Conv2D", ["x", "w"], ["y"], kernel=3, pad=1)
+    assert workspace.GetOperatorCost(op, ["x", "w"]) == (1152, 256, 4168)
+    workspace.FeedBlob("x", zeros(2, 4, 6, 6))
+    workspace.FeedBlob("w", zeros(6, 2, 3, 3))
+    op = core.CreateOperator("Conv", ["x", "w"], ["y"], kernel=3, group=2, stride=2)
+    assert workspace.GetOperatorCost(op, ["x", "w"]) == (1728, 192, 1584)
+
+
 def test_costs_that_are_not_known():
     workspace.FeedBlob("x", zeros(2))
     with pytest.raises(RuntimeError, match="the operations of Sigmoid are not known"):
@@ -85,6 +97,15 @@ def test_rewrites_by_name(net):
     assert not workspace.C.transform_exists("no_such_pass")
     with pytest.raises(RuntimeError, match="Transform not found in registry: no_such_pass"):
         workspace.ApplyTransform("no_such_pass", net)
+
+
+def test_the_rewrite_of_the_original_gives_a_hint():
+    net = core.Net("convolutions")
+    for engine in ("", "CUDNN", "IM2COL"):
+        net.Conv(["x", "w"], f"y_{engine}", kernel=3, engine=engine)
+    rewritten = workspace.ApplyTransform("ConvToNNPack", net)
+    assert [op.engine for op in rewritten.op] == ["NNPACK", "NNPACK", "IM2COL"]
+    assert [op.engine for op in net.Proto().op] == ["", "CUDNN", "IM2COL"]
 
 
 def test_rewrites_that_must_be_faster(net):

@@ -11,6 +11,7 @@ from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 from onnx.reference import ReferenceEvaluator  # noqa: E402
 
 from caffe2.proto import caffe2_pb2  # noqa: E402
+from caffe2.python import _C as C  # noqa: E402
 from caffe2.python.onnx import backend  # noqa: E402
 from caffe2.python.onnx.error import Unsupported  # noqa: E402
 
@@ -270,3 +271,13 @@ def test_devices():
     assert {op.device_option.device_id for op in predict.op} == {1}
     with pytest.raises(ValueError, match="no device 'TPU'"):
         backend.prepare(model, device="TPU")
+
+
+def test_names_that_nobody_has():
+    names = C.DummyName()
+    first = [names.new_dummy_name() for _ in range(3)]
+    assert len(set(first)) == 3
+    names.reset()
+    assert [names.new_dummy_name() for _ in range(3)] == first
+    names.reset(first[:2])
+    assert names.new_dummy_name() == first[2]

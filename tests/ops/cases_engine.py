@@ -7,7 +7,8 @@ SPECIAL = {
     "CreateMutex": "tests/ops/test_operators.py",
     "AtomicIter": "tests/ops/test_operators.py",
     **dict.fromkeys(
-        ("If", "AsyncIf", "While", "Do", "CreateScope", "HasScope"), "tests/engine/test_control.py"
+        ("If", "AsyncIf", "While", "ONNXWhile", "Do", "CreateScope", "HasScope"),
+        "tests/engine/test_control.py",
     ),
     **dict.fromkeys(
         (

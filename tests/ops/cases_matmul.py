@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from caffe2.testing import Bad, Case, floats
+from caffe2.testing import Bad, Case, exactly, floats
 
 SIZES = {"N": (3, 0, 1), "M": (7, 1, 33), "K": (5, 17, 0), "C": (6, 1, 15)}
 EITHER = {"A": 0, "B": 0}
@@ -22,7 +22,19 @@ def product(title, a, b, bad=(), gradient=True, mismatch=None, **args):
     )
 
 
+LOOSER = {"ConcatBatchMatMulBatchGatherOp": "indices and at least one tensor"}
+
 CASES = [
+    Case(
+        "ConcatBatchMatMulBatchGatherOp",
+        sizes=SIZES,
+        indices=exactly([0, 1, 7, 8], np.int32),
+        vectors=[floats("N", "K")] * 3,
+        bad=[
+            Bad("no pair", {"indices": np.int32([0, 9, 1, 1])}),
+            Bad("negative", {"indices": np.int32([0, -1, 1, 1])}),
+        ],
+    ),
     product(
         "",
         ("N", "M", "K"),

@@ -30,8 +30,14 @@ LAYERS = [
          beta=floats("K")),
     Case("RMSNorm", title="axis=2", args={"axis": 2, "eps": 0.1}, outputs=2, sizes=ROWS, loss=0,
          X=floats("N", 2, "K", 2), gamma=floats("K", 2), beta=floats("K", 2)),
+    Case("RMSNorm", title="double", outputs=2, sizes=ROWS, loss=0,
+         X=floats("N", "K", dtype="f8"), gamma=floats("K", dtype="f8"),
+         beta=floats("K", dtype="f8")),
     Case("RMSNormGradient", outputs=3, sizes=ROWS, dY=floats("N", "K", 2), X=like("dY"),
          gamma=floats("K", 2), rrms=floats("N", low=0.5)),
+    Case("RMSNormGradient", title="double", outputs=3, sizes=ROWS,
+         dY=floats("N", "K", dtype="f8"), X=floats("N", "K", dtype="f8"),
+         gamma=floats("K", dtype="f8"), rrms=floats("N", low=0.5, dtype="f8")),
 ]  # fmt: skip
 
 

@@ -51,6 +51,37 @@ for _gates, _type, _states in (
                 ),
             ]
 
+
+def lstm(title, layers, directions, biases, batch_first):
+    """Sequences of 5 steps with 3 features; 4 units."""
+    weights = []
+    for layer in range(layers):
+        for _ in range(directions):
+            weights += [floats(16, directions * 4 if layer else 3), floats(16, 4)]
+            weights += [floats(16), floats(16)] if biases else []
+    state = floats(layers * directions, "R", 4)
+    args = {"num_layers": layers, "bidirectional": directions - 1, "has_biases": int(biases)}
+    return Case(
+        "InferenceLSTM",
+        title=title,
+        args={**args, "batch_first": int(batch_first)},
+        outputs=3,
+        sizes=SIZES,
+        X=floats("R", 5, 3) if batch_first else floats(5, "R", 3),
+        hidden_0=state,
+        cell_0=state,
+        weights=weights,
+        mismatch={"X": 2},
+        bad=[Bad("more layers", args={"num_layers": layers + 1})],
+    )
+
+
+CASES += [
+    lstm("", 1, 1, False, False),
+    lstm("two layers", 2, 1, True, False),
+    lstm("both ways", 2, 2, True, True),
+]
+
 SPECIAL = dict.fromkeys(
     (
         "RecurrentNetwork",
@@ -63,6 +94,7 @@ SPECIAL = dict.fromkeys(
 )
 
 LOOSER = {
+    "InferenceLSTM": "a sequence, two states and weights",
     "RecurrentNetworkGradient": "the inputs and outputs of the forward operator",
     "rnn_internal_accumulate_gradient_input": "one sum",
 }

@@ -217,6 +217,20 @@ def test_a_step_net_runs_for_each_step(quoted, steps):
     assert not workspace.HasBlob("h") and not workspace.HasBlob("timestep")
 
 
+def test_a_whole_state_may_be_an_output_by_its_name():
+    """Beside the aliases, which keep their order."""
+    workspace.FeedBlob("x", np.float32([[[1]], [[2]]]))
+    workspace.FeedBlob("h0", np.float32([[10]]))
+    op = step_op(ADD)
+    op.output[:] = ["all", "h_states", "last", "steps"]
+    workspace.RunOperatorOnce(op)
+    found = [workspace.FetchBlob(name).ravel().tolist() for name in op.output[:3]]
+    assert found == [[11, 13], [10, 11, 13], [13]]
+    net = caffe2_pb2.NetDef(op=[op])
+    shapes, _ = workspace.InferShapesAndTypes([net])
+    assert [shapes[name] for name in op.output[:3]] == [[2, 1, 1], [3, 1, 1], [1, 1, 1]]
+
+
 def test_names_of_fields_that_old_step_nets_have():
     workspace.FeedBlob("x", np.ones((2, 1, 1), np.float32))
     workspace.FeedBlob("h0", np.float32([[10]]))

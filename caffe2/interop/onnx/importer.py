@@ -8,11 +8,16 @@ from typing import Any
 import onnx
 from onnx import numpy_helper
 
-from caffe2.interop.onnx import elementwise, layers, shaping
+from caffe2.interop.onnx import elementwise, layers, recurrent, shaping
 from caffe2.interop.onnx.node import Graph, Node, Unsupported
 from caffe2.proto import caffe2_pb2
 
-CONVERTERS = {**elementwise.CONVERTERS, **layers.CONVERTERS, **shaping.CONVERTERS}
+CONVERTERS = {
+    **elementwise.CONVERTERS,
+    **layers.CONVERTERS,
+    **recurrent.CONVERTERS,
+    **shaping.CONVERTERS,
+}
 
 
 def opset_of(model: onnx.ModelProto) -> int:
