@@ -59,12 +59,15 @@ def written_inside(op: caffe2_pb2.OperatorDef) -> Iterator[str]:
 
 
 def infer_operator(op: caffe2_pb2.OperatorDef, specs: Mapping[str, Spec]) -> Sequence[Spec | None]:
-    """The specs of one operator's outputs; none when an input's is unknown.  OperatorError when
-    the operator refuses its inputs or arguments."""
+    """The specs of one operator's outputs; none when that of an input is unknown and needed.
+    OperatorError when the operator refuses its inputs or arguments."""
     try:
         declaration = ops.find(op.type)
     except ops.UnknownOperatorError:
         return ()
     view = declaration.view_of(op)
-    inputs = [specs[name] for name in op.input if name in specs]
-    return declaration.infer(view, inputs) if len(inputs) == len(op.input) else ()
+    inputs = [specs.get(name) for name in op.input]
+    for index, spec in enumerate(inputs):
+        if spec is None and declaration.needs_spec(index):
+            return ()
+    return declaration.infer(view, inputs)

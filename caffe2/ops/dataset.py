@@ -401,10 +401,8 @@ class LastNWindowCollector:
     def shape(
         last_n: Any, next: Any, DATA: Spec, mutex: Any, num_visited: Any, op: OpView
     ) -> tuple[Spec | None, ...]:
-        if (num_visited is not None) != (len(op.outputs) == 3):
+        if (len(op.inputs) == 5) != (len(op.outputs) == 3):
             raise OperatorError("", f"has {len(op.inputs)} inputs, {len(op.outputs)} outputs")
-        if DATA is None:
-            return None, Spec((), np.dtype(np.int32)), None
         if not DATA.shape:
             raise OperatorError("DATA", "is a scalar; rows are needed")
         # Fewer rows while the ring is not full yet.

@@ -297,14 +297,23 @@ class Declaration:
         count = len(op_def.output)
         return [op_def.output[at] for at in self.helpers if -count <= at < count]
 
-    def infer(self, op: OpView, inputs: Sequence[Spec]) -> tuple[Spec | None, ...]:
+    def needs_spec(self, index: int) -> bool:
+        """Whether the shape rule looks at this input: it does not where it takes Any."""
+        rule = self.shape
+        if hasattr(rule, "same_as"):
+            return True
+        annotation = rule.__annotations__.get(self.inputs.name(index))
+        return annotation not in ("Any", Any)
+
+    def infer(self, op: OpView, inputs: Sequence[Spec | None]) -> tuple[Spec | None, ...]:
         """What the outputs will be; None for one that depends on values or is no tensor.
+        inputs: None for one that is not known, which the shape rule has to allow (needs_spec).
         OperatorError for types and shapes the operator refuses."""
         try:
             for index, spec in enumerate(inputs):
                 name = self.inputs.name(index)
                 allowed = self.types.get(name, ANY)
-                if spec.dtype not in allowed:
+                if spec is not None and spec.dtype not in allowed:
                     found = type_names([spec.dtype])
                     raise OperatorError(name, f"is {found}; allowed are {type_names(allowed)}")
             found_specs = self._call(self.shape, op, inputs)

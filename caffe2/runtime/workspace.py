@@ -9,6 +9,7 @@ import logging
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy as np
 from caffe2 import _native, ops
 from caffe2.graph.scope import CurrentNameScope
 from caffe2.proto import caffe2_pb2
+from caffe2.runtime import finite
 from caffe2.runtime.devices import note_devices
 from caffe2.runtime.engine import default_engine, set_threads
 from caffe2.runtime.feeding import feed
@@ -270,8 +272,22 @@ def RunOperatorsOnce(operators: Sequence[Any]) -> bool:
 def RunNetOnce(net: Any) -> bool:
     """Runs a Net or NetDef once, without keeping it."""
     note_devices(net)
+    if finite.enabled():
+        return _run_watched(net)
     current().run_net_once(StringifyProto(net), sites_of(net))
     return True
+
+
+def _run_watched(net: Any) -> bool:
+    """RunNetOnce, where numbers that are not finite are looked for."""
+    proto = caffe2_pb2.NetDef.FromString(StringifyProto(net))
+    taken = set(Nets())
+    proto.name = next(name for i in count() if (name := f"{proto.name}_watched_{i}") not in taken)
+    current().create_net(proto.SerializeToString(), sites_of(net))
+    try:
+        return RunNet(proto.name)
+    finally:
+        current().delete_net(proto.name)
 
 
 def CreateNet(net: Any, overwrite: bool = False, input_blobs: Sequence[Any] | None = None) -> bool:
@@ -401,8 +417,10 @@ def RegisteredOperators() -> list[str]:
 def GlobalInit(args: Sequence[str | bytes]) -> None:
     """Takes the command line flags of the old API: `["caffe2", "--flag=value", ...]`.
 
-    --caffe2_omp_num_threads=N sets the number of threads (0: all cores).  Other flags of the old
-    API are noted (logging, level info) and have no effect.  TypeError for what is no list of str;
+    --caffe2_omp_num_threads=N sets the number of threads (0: all cores).
+    --caffe2_operator_throw_if_fp_exceptions=1 lets nets that run end with FloatingPointError at the
+    first operator that makes infinities or what is no number out of finite numbers; they are slow
+    then.  Other flags of the old API are noted (logging, level info) and have no effect.  TypeError for what is no list of str;
     ValueError for a flag with one `-` or a number of threads that is none.  Other words are for the
     program.
     """
@@ -420,6 +438,8 @@ def GlobalInit(args: Sequence[str | bytes]) -> None:
             if not value.isdecimal() or len(value) > 20:
                 raise ValueError(f"--{name} needs a number of threads, not '{value:.80}'")
             set_threads(int(value))
+        elif name == "caffe2_operator_throw_if_fp_exceptions":
+            finite.enable(value.lower() in ("", "1", "true"))
         else:
             _log.info("flag --%s has no effect", name)
 

@@ -129,6 +129,31 @@ def test_flags_that_are_none(flags, error, text):
         workspace.GlobalInit(flags)
 
 
+def test_the_operator_that_makes_infinities_is_found_when_asked_for():
+    feed(one=[1], zero=[0])
+    net = core.Net("divides")
+    net.Div(["one", "zero"], "infinite")
+    net.Copy("infinite", "copy")
+    workspace.CreateNet(net)
+    flag = "--caffe2_operator_throw_if_fp_exceptions"
+    try:
+        workspace.GlobalInit(["caffe2", f"{flag}=1"])
+        for run in (workspace.RunNet, workspace.RunNetOnce):
+            with pytest.raises(RuntimeError, match="'infinite' holds inf.*one, zero") as caught:
+                run(net)
+            assert isinstance(caught.value.__cause__, FloatingPointError)
+        feed(zero=[2])
+        assert workspace.RunNet(net) and workspace.RunNetOnce(net)
+        # Who is given an infinity has not made it.
+        feed(zero=[np.inf], one=[-np.inf])
+        assert workspace.RunNet(net)
+    finally:
+        workspace.GlobalInit(["caffe2", f"{flag}=0"])
+    feed(zero=[0], one=[1])
+    assert workspace.RunNet(net) and workspace.RunNetOnce(net)
+    assert workspace.Nets() == ["divides"]
+
+
 def test_allow_fail_returns_false():
     feed(x=[1, 2], z=[1])
     net = core.Net("fails")

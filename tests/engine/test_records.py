@@ -256,6 +256,19 @@ def test_last_n_window(sizes, expected, cursors, counted):
             assert found[2] == seen
 
 
+def test_the_shape_of_the_window_follows_from_the_rows_alone():
+    """Neither an empty ring nor a mutex has a shape."""
+    workspace.CreateBlob("ring")
+    net = core.Net("net")
+    net.CreateMutex([], "mutex")
+    net.LastNWindowCollector(
+        ["ring", "next", "data", "mutex", "visited"], ["ring", "next", "visited"], num_to_collect=7
+    )
+    shapes, types = workspace.InferShapesAndTypes([net], {"data": [3, 2, 4]})
+    assert shapes["ring"] == [7, 2, 4] and types["ring"] == 1
+    assert "mutex" not in shapes
+
+
 def test_last_n_window_refuses_a_cursor_behind_the_ring():
     workspace.FeedBlob("ring", np.ones((4, 1), F4))
     workspace.FeedBlob("data", np.ones((2, 1), F4))
