@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from google.protobuf.message import Message
 from caffe2 import ops
 from caffe2.graph import scope, wire
 from caffe2.graph.blob import blob_references
+from caffe2.ops.arguments import find_argument
 from caffe2.ops.declaration import OpView
 from caffe2.proto import caffe2_pb2
 
@@ -154,7 +156,22 @@ def CreateOperator(
     for key, value in kwargs.items():
         if value is not None:
             _put(operator.arg.add(name=key), key, value)
+            if isinstance(value, (int, float)):
+                _warn_of_lone_number(operator_type, key, value)
     return operator
+
+
+def _warn_of_lone_number(operator_type: str, key: str, value: float) -> None:
+    """One number in the place of a list is an empty list in the original, and in nets that were
+    saved: no error, but hardly what is meant."""
+    declared = (
+        find_argument(ops.find(operator_type).args, key) if IsOperator(operator_type) else None
+    )
+    if declared is None or not declared.repeated or declared.field not in ("ints", "floats"):
+        return
+    file, _, line = user_site().line.rpartition(":")
+    text = f"{operator_type}: {key}={value} is no list and counts as an empty one; {key}=[{value}]?"
+    warnings.warn_explicit(text, UserWarning, file or "<unknown>", int(line or 0))
 
 
 def check_operator(operator: caffe2_pb2.OperatorDef) -> OpView | None:

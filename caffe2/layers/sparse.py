@@ -296,24 +296,25 @@ class MapToRange(ModelLayer):
 class _SparseDropout(ModelLayer):
     """Replaces ids at random; the operator is called as the class."""
 
+    default_name: str
+
     def __init__(
         self,
         model: Any,
-        name: str,
         input_record: Any,
-        probabilities: tuple[float, float, float],
+        dropout_prob_train: float,
+        dropout_prob_eval: float,
+        dropout_prob_predict: float,
         replacement_value: int,
+        name: str | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(model, name, input_record, **kwargs)
+        super().__init__(model, name or self.default_name, input_record, **kwargs)
         if not is_id_list(input_record):
             raise UsageError(f"Incorrect input type, an IdList is needed, got {input_record!r}")
-        for when, value in zip(("train", "eval", "predict"), probabilities, strict=True):
-            if not 0 <= value <= 1:
-                raise UsageError(f"Expected 0 <= dropout_prob_{when} <= 1, but got {value}")
-        self.dropout_prob_train, self.dropout_prob_eval, self.dropout_prob_predict = (
-            float(value) for value in probabilities
-        )
+        self.dropout_prob_train = _probability("train", dropout_prob_train)
+        self.dropout_prob_eval = _probability("eval", dropout_prob_eval)
+        self.dropout_prob_predict = _probability("predict", dropout_prob_predict)
         self.replacement_value = int(replacement_value)
         ids = input_record["values"].clone_schema()
         self.output_schema = NewRecord(model.net, List(ids))
@@ -337,42 +338,24 @@ class _SparseDropout(ModelLayer):
         self._add_dropout(net, self.dropout_prob_predict)
 
 
+def _probability(when: str, value: float) -> float:
+    if not 0 <= value <= 1:
+        raise UsageError(f"Expected 0 <= dropout_prob_{when} <= 1, but got {value}")
+    return float(value)
+
+
 class SparseDropoutWithReplacement(_SparseDropout):
     """Replaces all ids of an example by one, `replacement_value`, with a probability of its own for
     each kind of net."""
 
-    def __init__(
-        self,
-        model: Any,
-        input_record: Any,
-        dropout_prob_train: float,
-        dropout_prob_eval: float,
-        dropout_prob_predict: float,
-        replacement_value: int,
-        name: str = "sparse_dropout",
-        **kwargs: Any,
-    ) -> None:
-        probabilities = (dropout_prob_train, dropout_prob_eval, dropout_prob_predict)
-        super().__init__(model, name, input_record, probabilities, replacement_value, **kwargs)
+    default_name = "sparse_dropout"
 
 
 class SparseItemwiseDropoutWithReplacement(_SparseDropout):
     """Replaces each id by `replacement_value`, with a probability of its own for each kind of
     net."""
 
-    def __init__(
-        self,
-        model: Any,
-        input_record: Any,
-        dropout_prob_train: float,
-        dropout_prob_eval: float,
-        dropout_prob_predict: float,
-        replacement_value: int,
-        name: str = "sparse_itemwise_dropout",
-        **kwargs: Any,
-    ) -> None:
-        probabilities = (dropout_prob_train, dropout_prob_eval, dropout_prob_predict)
-        super().__init__(model, name, input_record, probabilities, replacement_value, **kwargs)
+    default_name = "sparse_itemwise_dropout"
 
 
 class FeatureSparseToDense(ModelLayer):

@@ -60,7 +60,6 @@ for _name, _types, _kind in (
         types={"param": _types, "indices": INTS},
         enforced_inplace=[(0, 0)],
         kind="stateful",
-        native=False,
     )(
         type(
             _name,
@@ -80,7 +79,6 @@ for _name, _types, _kind in (
     types={"input_tensor": NUMBERS, "indices": INT64},
     enforced_inplace=[(0, 0)],
     kind="stateful",
-    native=False,
 )
 class CopyRowsToTensor:
     """Writes one row to several places of a tensor, in place.
@@ -113,7 +111,6 @@ class CopyRowsToTensor:
     outputs="input_grad",
     inplace=[(0, 0)],
     shape=same_as("output_grad"),
-    native=False,
 )
 class CopyRowsToTensorGradient:
     """input_grad = output_grad, of all rows, as the original has it.
@@ -130,7 +127,6 @@ class CopyRowsToTensorGradient:
     inputs="codebook codes*",
     outputs="decoded*",
     types={"codebook": FLOAT, "codes": UINT8 | INT32},
-    native=False,
 )
 class QuantDecode:
     """decoded = codebook[codes], for as many tensors of codes as there are.
@@ -165,7 +161,6 @@ def _check_codes(codes: Array, count: int) -> None:
     inputs="codebook codes_or_grads*",
     outputs="codebook_grad",
     types={"codebook": FLOAT, "codes_or_grads": UINT8 | INT32 | FLOAT},
-    native=False,
 )
 class QuantDecodeGradient:
     """codebook_grad[k] = the sum of the gradients of all that was decoded from code k.
@@ -207,7 +202,6 @@ class QuantDecodeGradient:
         "shape": Ints(min=0, max=INT64_MAX, required=True),
     },
     types={"WI": UINT8},
-    native=False,
 )
 class ByteWeightDequant:
     """WO = WI / 255 * (max - min) + min.

@@ -24,7 +24,7 @@ from caffe2.ops.shapes import require_rank
 _FLOAT = np.dtype(np.float32)
 
 
-@operator("IntegralImage", inputs="X", outputs="Y", types={"X": FLOAT}, native=False)
+@operator("IntegralImage", inputs="X", outputs="Y", types={"X": FLOAT})
 class IntegralImage:
     """Y[..., i, j] = sum of X[..., :i, :j]: an integral image (Crow, 1984).
 
@@ -49,7 +49,6 @@ class IntegralImage:
     inputs="X dY",
     outputs="dX",
     types={"X": FLOAT, "dY": FLOAT},
-    native=False,
 )
 class IntegralImageGradient:
     """dX[..., i, j] = sum of dY[..., :i + 1, :j + 1].
@@ -78,7 +77,6 @@ class IntegralImageGradient:
     outputs="RMAC_REGIONS",
     args={"scales": Int(3, min=1, max=1000), "overlap": Float(0.4)},
     types={"X": FLOAT},
-    native=False,
 )
 class RMACRegions:
     """Square regions at several scales that cover a picture (Tolias, Sicre and Jegou, 2015, arXiv
@@ -129,7 +127,6 @@ def _starts(length: int, side: int, count: int) -> list[int]:
     outputs="Y",
     types={"X": FLOAT, "mean": FLOAT, "std": FLOAT},
     inplace=[(0, 0)],
-    native=False,
 )
 class NormalizePlanarYUV:
     """Y = (X - mean) / std, channel by channel.
@@ -156,7 +153,6 @@ class NormalizePlanarYUV:
     outputs="output",
     args={"embedding_size": Int(100, min=1), "alpha": Float(10000.0), "amplitude": Float(1.0)},
     types={"positions": INTS},
-    native=False,
 )
 class SinusoidPositionEncoding:
     """Positions as waves (Vaswani et al., 2017, arXiv 1706.03762): for even k the sine, for odd k

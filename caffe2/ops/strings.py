@@ -22,6 +22,10 @@ def _each(strings: Array, change: Any, dtype: Any = object) -> Array:
     return found
 
 
+def _bools(strings: Spec) -> Spec:
+    return Spec(strings.shape, np.dtype(np.bool_))
+
+
 def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
@@ -72,6 +76,7 @@ class StringSuffix:
     outputs="bools",
     args={"prefix": Str("")},
     types=_TYPES,
+    shape=_bools,
 )
 class StringStartsWith:
     """bools = whether each string begins with `prefix`.
@@ -80,9 +85,6 @@ class StringStartsWith:
     """
 
     gradient = SHOULD_NOT_DO_GRADIENT
-
-    def shape(strings: Spec) -> Spec:
-        return Spec(strings.shape, np.dtype(np.bool_))
 
     def reference(strings: Array, op: OpView) -> Array:
         return _each(strings, lambda text: text.startswith(_bytes(op.args.prefix)), np.bool_)
@@ -94,6 +96,7 @@ class StringStartsWith:
     outputs="bools",
     args={"suffix": Str("")},
     types=_TYPES,
+    shape=_bools,
 )
 class StringEndsWith:
     """bools = whether each string ends with `suffix`.
@@ -102,9 +105,6 @@ class StringEndsWith:
     """
 
     gradient = SHOULD_NOT_DO_GRADIENT
-
-    def shape(strings: Spec) -> Spec:
-        return Spec(strings.shape, np.dtype(np.bool_))
 
     def reference(strings: Array, op: OpView) -> Array:
         return _each(strings, lambda text: text.endswith(_bytes(op.args.suffix)), np.bool_)
@@ -116,6 +116,7 @@ class StringEndsWith:
     outputs="bools",
     args={"text": Str("")},
     types=_TYPES,
+    shape=_bools,
 )
 class StringEquals:
     """bools = whether each string is `text`.
@@ -124,9 +125,6 @@ class StringEquals:
     """
 
     gradient = SHOULD_NOT_DO_GRADIENT
-
-    def shape(strings: Spec) -> Spec:
-        return Spec(strings.shape, np.dtype(np.bool_))
 
     def reference(strings: Array, op: OpView) -> Array:
         return _each(strings, lambda text: text == _bytes(op.args.text), np.bool_)

@@ -418,11 +418,12 @@ def GlobalInit(args: Sequence[str | bytes]) -> None:
     """Takes the command line flags of the old API: `["caffe2", "--flag=value", ...]`.
 
     --caffe2_omp_num_threads=N sets the number of threads (0: all cores).
-    --caffe2_operator_throw_if_fp_exceptions=1 lets nets that run end with FloatingPointError at the
-    first operator that makes infinities or what is no number out of finite numbers; they are slow
-    then.  Other flags of the old API are noted (logging, level info) and have no effect.  TypeError for what is no list of str;
-    ValueError for a flag with one `-` or a number of threads that is none.  Other words are for the
-    program.
+    --caffe2_operator_throw_if_fp_exceptions=1 lets nets that run end with an EngineError, whose
+    cause is a FloatingPointError, at the first operator that makes infinities or what is no number
+    out of finite numbers; they are slow then.
+    Other flags of the old API are noted (logging, level info) and have no effect.  TypeError for
+    what is no list of str; ValueError for a flag with one `-` or a number of threads that is none.
+    Other words are for the program.
     """
     if isinstance(args, (str, bytes)):
         raise TypeError(f"flags are a list, the name of the program first, not {args!r:.200}")

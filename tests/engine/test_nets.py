@@ -139,7 +139,7 @@ def test_the_operator_that_makes_infinities_is_found_when_asked_for():
     try:
         workspace.GlobalInit(["caffe2", f"{flag}=1"])
         for run in (workspace.RunNet, workspace.RunNetOnce):
-            with pytest.raises(RuntimeError, match="'infinite' holds inf.*one, zero") as caught:
+            with pytest.raises(RuntimeError, match=r"'infinite' holds inf.*one, zero") as caught:
                 run(net)
             assert isinstance(caught.value.__cause__, FloatingPointError)
         feed(zero=[2])

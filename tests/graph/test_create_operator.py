@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+from inspect import currentframe
+
 import numpy as np
 import pytest
 
@@ -153,3 +156,16 @@ def test_devices_of_the_blobs_of_an_operator():
     op = core.CreateOperator("LearningRate", "iter", "lr", device_option=gpu)
     cpu = caffe2_pb2.DeviceOption()
     assert core.InferOpBlobDevices(op) == ([cpu], [gpu])
+
+
+def test_one_number_for_a_list_is_warned_of_with_the_line():
+    """It counts as an empty list, as in the original: saved nets have such arguments."""
+    line = currentframe().f_lineno + 2
+    with pytest.warns(UserWarning, match=r"ReduceSum: axes=1 is no list.*axes=\[1\]\?") as caught:
+        op = core.CreateOperator("ReduceSum", "x", "y", axes=1)
+    assert [(warning.filename, warning.lineno) for warning in caught] == [(__file__, line)]
+    assert op.arg[0].i == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        core.CreateOperator("ReduceSum", "x", "y", axes=[1], keepdims=0)
+        core.CreateOperator("NoSuchType", "x", "y", axes=1)
