@@ -129,8 +129,8 @@ class ONNXWhileOperator : public ControlOperator {
  private:
   void own(const std::string& name) { inner_.forward_blob(name, std::make_shared<Blob>()); }
 
-  template <class T>
-  static T one(const BlobValue& value, const std::string& what) {
+  template <class T, class What>
+  static T one(const BlobValue& value, const What& what) {
     CAFFE2_ENFORCE(
         value.is_tensor() && value.tensor.type() == TypeOf<T>::value && value.tensor.size() == 1,
         what, " holds ", value.kind(), "; one ", type_name(TypeOf<T>::value), " is needed");

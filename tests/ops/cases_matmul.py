@@ -30,6 +30,7 @@ CASES = [
         sizes=SIZES,
         indices=exactly([0, 1, 7, 8], np.int32),
         vectors=[floats("N", "K")] * 3,
+        mismatch={"indices": None},
         bad=[
             Bad("no pair", {"indices": np.int32([0, 9, 1, 1])}),
             Bad("negative", {"indices": np.int32([0, -1, 1, 1])}),
