@@ -293,7 +293,8 @@ class BasicRNNCell(_HiddenCell):
         """1 where the comparison of lengths and the step holds, else 0: float (N)."""
         make = model.net.__getattr__(compare)
         flags = make([seq_lengths, timestep], self.scope(f"{name}_b"), broadcast=1)
-        return model.net.Cast(flags, self.scope(name), to="float")
+        mask = model.net.Cast(flags, self.scope(name), to="float")
+        return model.net.StopGradient(mask, mask)
 
 
 class LSTMCell(_HiddenCell):

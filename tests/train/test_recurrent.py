@@ -397,3 +397,35 @@ def test_sparse_gradients_of_steps_are_refused():
     with pytest.raises(AssertionError, match=r"\['table'\] are sparse.*forward_only=True"):
         build()
     build(forward_only=True)
+
+
+@pytest.mark.parametrize("drop", [False, True])
+def test_a_basic_rnn_with_lengths_has_the_gradients_of_differences(drop):
+    model = ModelHelper(name="model")
+    x, lengths, h0 = model.net.AddExternalInputs("x", "lengths", "h0")
+    states = rnn_cell.BasicRNN(
+        model, x, lengths, (h0,), D_IN, D, "rnn", activation="tanh", drop_states=drop,
+        outputs_with_grads=[0],
+    )  # fmt: skip
+    loss = model.net.AveragedLoss(states[0], "loss")
+    gradients = model.AddGradientOperators([loss])
+    workspace.RunNetOnce(model.param_init_net)
+    feed(np.random.default_rng(7), x=(T, N, D_IN), h0=(1, N, D))
+    workspace.FeedBlob("lengths", LENGTHS)
+    workspace.CreateNet(model.net)
+
+    def loss_of(name, values):
+        workspace.FeedBlob(name, values)
+        workspace.RunNet(model.net)
+        return float(workspace.FetchBlob("loss"))
+
+    for name in ("rnn/gates_t_w", "rnn/i2h_w"):
+        values = workspace.FetchBlob(name)
+        loss_of(name, values)
+        found = workspace.FetchBlob(str(gradients[core.BlobReference(name)]))
+        change = np.zeros_like(values)
+        change[1, 0] = 0.01
+        expected = (loss_of(name, values + change) - loss_of(name, values - change)) / 0.02
+        loss_of(name, values)
+        # The differences are those of a smooth loss in float32.
+        np.testing.assert_allclose(found[1, 0], expected, atol=2e-4)
