@@ -327,13 +327,19 @@ class RecurrentNetworkGradientOperator : public RecurrentOperator {
                    with_grads_.size(), " gradients, the inputs and the ",
                    forward_outputs(context.def.input), " outputs of the forward operator");
     name_results(context.def.input, with_grads_.size() + static_cast<size_t>(forward_inputs_));
+    check_ids("param", params_, forward_inputs_);
+    if (param_grads_.empty()) {  // as in old nets
+      for (const int64_t id : params_) {
+        param_grads_.push_back(context.def.input[with_grads_.size() + static_cast<size_t>(id)] +
+                               "_grad");
+      }
+    }
     same_count("param", params_.size(), "param_grads", param_grads_.size());
     const size_t outputs = context.def.output.size(), wanted = 1 + params_.size() + states_.size();
     CAFFE2_ENFORCE(outputs == wanted, "it has ", outputs, " outputs; the gradients of the input, ",
                    params_.size(), " parameters and ", states_.size(), " initial states are ",
                    wanted);
     check_ids("outputs_with_grads", with_grads_, static_cast<int64_t>(results_.size()));
-    check_ids("param", params_, forward_inputs_);
     check_ids("initial_recurrent_state_ids", initial_, forward_inputs_);
     for (const Link& link : links_) {
       local(link.internal);
@@ -504,7 +510,7 @@ class RecurrentNetworkGradientOperator : public RecurrentOperator {
   const std::vector<Link> links_;
   std::vector<bool> read_, written_;   // what the step net does with the blob of a link
   const std::vector<int64_t> params_;  // inputs of the forward operator
-  const std::vector<std::string> param_grads_;
+  std::vector<std::string> param_grads_;
   const std::vector<int64_t> with_grads_;  // outputs of the forward operator
   const int64_t forward_inputs_;
   std::optional<NestedNet> net_;
