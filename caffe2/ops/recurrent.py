@@ -416,8 +416,8 @@ class RecurrentNetworkGradient:
     Inputs are the gradients of the outputs_with_grads, then the inputs, then the outputs of the
     forward operator; outputs the gradients of its first input, its inputs `param` and its initial
     states.  backward_link_* are links as there, on `<state>_grad` and the gradients of sequences;
-    param_grads[k] (default: the input's name and `_grad`), which the step net writes, is summed over
-    the steps.
+    param_grads[k] (default: the input's name and `_grad`), which the step net writes, is summed
+    over the steps.
     """
 
     reference = _RUNS_NETS
