@@ -153,7 +153,10 @@ PROGRAMS = [
       )),
     *(Program([make(type, [f"in{i}" for i in range(len(inputs))], OUTPUTS.get(type, ["y"]),
                     **args)], ("y",), tuple(inputs)) for type, inputs, args, _ in RECORDED),
-    Program([make("Int8Dequantize", ["in0"], ["y"])], ("y",), (PICTURE,)),
+    *(Program([make(type, ["in0"], ["y"])], ("y",), (PICTURE,)) for type in
+      ("Int8Dequantize", "Dequantize")),
+    Program([make("Int8FCPackWeight", ["in0", "in1"], ["y", "z"], in_scale=0.1)], ("y", "z"),
+            (np.eye(2, dtype=np.float32), np.ones(2, np.float32))),
     Program([make("Int8ResizeNearest", ["in0"], ["y"], width_scale=2.0, height_scale=1.5,
                   **TENTH)], ("y",), (PICTURE,)),
     Program([SAVE]),
