@@ -75,12 +75,13 @@ void for_ranges(const Parallel& parallel, int64_t n, int64_t step, const Body& b
 // Elements per block of a cheap loop over memory: less is not worth another thread.
 constexpr int64_t ELEMENTS = 32768;
 
-// Those o in [first, last) whose place o * stride + offset lies in [0, size).
+// Those o in [first, last) whose place o * stride + offset lies in [0, size); where there are none,
+// an empty range in [first, last]. Sizes below 0 are as good as 0.
 struct Range {
   int64_t begin, end;
   FORCE_INLINE Range(int64_t first, int64_t last, int64_t stride, int64_t offset, int64_t size) {
-    begin = max_of(first, offset >= 0 ? 0 : ceil_div(-offset, stride));
-    end = offset >= size ? begin : min_of(last, (size - 1 - offset) / stride + 1);
+    begin = min_of(last, max_of(first, offset >= 0 ? 0 : ceil_div(-offset, stride)));
+    end = offset >= size ? begin : max_of(begin, min_of(last, (size - 1 - offset) / stride + 1));
   }
 };
 

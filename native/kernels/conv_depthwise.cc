@@ -180,9 +180,7 @@ void depthwise_forward(const ConvForward& f, const float* x, const float* packed
   const ConvShape& s = f.shape;
   const Plan plan = plan_for(s, parallel.threads);
   const ConvSizes& z = plan.sizes;
-  Range inside(0, z.ow, s.stride_w, -s.pad_l, s.w - s.dilation_w * (s.kw - 1));
-  inside.begin = min_of(inside.begin, z.ow);
-  inside.end = max_of(inside.begin, inside.end);
+  const Range inside(0, z.ow, s.stride_w, -s.pad_l, s.w - s.dilation_w * (s.kw - 1));
   const Groups groups(s, inside.end - inside.begin);
   const bool x_blocked = f.x_layout == Layout::kBlocked, y_blocked = f.y_layout == Layout::kBlocked;
   for_blocks(parallel, s.n * plan.c_blocks * plan.strips, [&](int64_t block, int lane) {

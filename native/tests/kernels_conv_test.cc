@@ -295,6 +295,9 @@ TEST_CASE("convolution: depthwise, and 3x3 and 5x5 windows in tiles") {
   depthwise(2, 16, 9, 9, 3, 1, 2, 2);
   depthwise(1, 3, 9, 30, 2, 3, 3, 1);
   depthwise(1, 17, 3, 3, 7, 1, 3, 1);
+  depthwise(1, 17, 1, 1, 5, 1, 2, 1);  // no output sees the whole window, which is far wider
+  depthwise(2, 16, 3, 2, 7, 1, 3, 1);
+  depthwise(1, 3, 1, 1, 3, 1, 9, 9);
   check(Problem(shape(3, 17, 9, 30, 40, 3, 1, 1), seed++), counts);
   check(Problem(shape(1, 32, 57, 50, 48, 3, 1, 1), seed++), counts);    // many batches of tiles
   check(Problem(shape(2, 160, 14, 14, 200, 3, 1, 1), seed++), counts);  // large filters
