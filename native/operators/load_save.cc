@@ -232,7 +232,7 @@ class EstimateAllBlobSizesOperator : public Operator {
     const auto blobs = shared_ ? workspace_.blob_names() : workspace_.own_blob_names();
     const auto n = static_cast<int64_t>(blobs.size());
     std::vector<int64_t> bytes;
-    for (const std::string& blob : blobs) bytes.push_back(estimate(blob));
+    for (const std::string& blob : blobs) bytes.push_back(estimate(blob, n));
     Tensor &names = output(0, {n}, DataType::kString), &sizes = output(1, {n}, DataType::kInt64);
     std::copy(blobs.begin(), blobs.end(), names.mutable_data<std::string>());
     std::copy(bytes.begin(), bytes.end(), sizes.mutable_data<int64_t>());
@@ -241,21 +241,26 @@ class EstimateAllBlobSizesOperator : public Operator {
  private:
   static constexpr int64_t kPart = 50, kString = 50, kText = 20;  // bytes around what is counted
 
-  int64_t estimate(const std::string& blob) const {
+  // n: how many blobs there are, which is the size of the outputs.
+  int64_t estimate(const std::string& blob, int64_t n) const {
+    if (blob == def().output[0]) return estimate(blob, n, DataType::kString);
+    if (blob == def().output[1]) return estimate(blob, n, DataType::kInt64);
     const auto found = workspace_.find_blob(blob);
     const BlobValue value = found ? found->get() : BlobValue();
-    const auto name = static_cast<int64_t>(blob.size());
     if (const auto text = value.as<Text>()) {
-      return name + static_cast<int64_t>(text->value.size()) + kText;
+      return static_cast<int64_t>(blob.size() + text->value.size()) + kText;
     }
     if (!value.is_tensor()) return 0;
+    return estimate(blob, value.tensor.size(), value.tensor.type());
+  }
+
+  int64_t estimate(const std::string& blob, int64_t size, DataType type) const {
     const SaveOptions::Option* option = options_.find(blob);
-    const int64_t size = value.tensor.size();
     const int64_t chunk = option == nullptr || option->chunk == 0 ? kDefaultChunk
                           : option->chunk < 0                     ? std::max<int64_t>(size, 1)
                                                                   : option->chunk;
     const int64_t parts = size / chunk + (size % chunk != 0 ? 1 : 0);
-    return parts * (name + kPart) + size * element(value.tensor.type(), option);
+    return parts * (static_cast<int64_t>(blob.size()) + kPart) + size * element(type, option);
   }
 
   static int64_t element(DataType type, const SaveOptions::Option* option) {
