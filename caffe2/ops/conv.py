@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,7 +22,6 @@ from caffe2.ops.declaration import (
 )
 from caffe2.ops.geometry import Window, channels_first, ordered
 
-_LARGEST = float(np.finfo(np.float32).max)
 _ARGS = {**geometry.window_arguments(), "group": Int(1, min=1), "no_bias": Bool(False)}
 
 
@@ -189,8 +189,8 @@ class ConvRelu:
     args={
         **geometry.window_arguments(),
         "order": Str("NCHW", choices=("NCHW",)),
-        "min": Float(-_LARGEST),
-        "max": Float(_LARGEST),
+        "min": Float(-math.inf),
+        "max": Float(math.inf),
     },
     types=dict.fromkeys(("X", "expand_filter", "expand_bias", "filter", "bias"), FLOAT),
 )
@@ -231,7 +231,8 @@ class ExpandDepthwise:
         window = geometry.resolve_window(op.args, X.shape[2:])
         weights = expand_filter[:, :, 0, 0].astype(np.float64)
         between = np.einsum("ec,nchw->nehw", weights, X) + expand_bias[:, None, None]
-        between = np.minimum(np.maximum(between, op.args.min), op.args.max).astype(X.dtype)
+        between = np.where(between < op.args.min, op.args.min, between)  # NaN is no bound
+        between = np.where(between > op.args.max, op.args.max, between).astype(X.dtype)
         padded = window.padded(between, 0)
         y = np.zeros((*between.shape[:2], *window.output))
         for element, met in window.positions():

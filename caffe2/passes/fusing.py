@@ -48,11 +48,15 @@ def _fused_with_next(model: InferenceModel, index: int) -> str | None:
     ):
         return None
     depthwise = model.op[last]
-    if any(name in op.output for name in expand.input for op in model.op[index + 1 : last]):
+    # What is read has to last until then, and is not written in place.
+    if any(name in op.output for name in expand.input for op in model.op[index + 1 : last + 1]):
         return None
-    fused = caffe2_pb2.OperatorDef(type="ExpandDepthwise", name=depthwise.name)
-    fused.input.extend([*expand.input, *depthwise.input[1:]])
-    fused.output.extend(depthwise.output)
+    fused = caffe2_pb2.OperatorDef()
+    fused.CopyFrom(depthwise)  # with its name and device
+    fused.type = "ExpandDepthwise"
+    fused.ClearField("engine")
+    fused.input[:] = [*expand.input, *depthwise.input[1:]]
+    del fused.arg[:]
     fused.arg.extend(arg for arg in depthwise.arg if arg.name not in _LEFT_OUT)
     for name, bound in zip(("min", "max"), bounds, strict=True):
         if bound is not None:

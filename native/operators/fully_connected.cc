@@ -66,7 +66,9 @@ class FCOperator : public FullyConnected<kTransposed> {
     g.lda = s.k, g.ldb = kTransposed ? s.n : s.k, g.ldc = s.n;
     g.bias = b.data<float>();
     g.bounds = fused_bounds();
-    g.backwards = backwards_ = !backwards_;
+    // Rows turn round one after the other: after an even number of them all is as it was.
+    g.backwards = backwards_;
+    backwards_ ^= g.m % 2 == 1;
     Tensor& y = output(0, shape, DataType::kFloat);
     void* buffer = scratch(kernels().gemm_scratch_bytes(g, parallel().threads));
     if (const float* packed = packed_weights(g)) {

@@ -221,3 +221,14 @@ def test_filters_are_packed_anew_when_they_change():
         workspace.RunNet("net")
         (wanted,) = body.run(body.view_of(net.op[0]), list(fed.values()))
         close(workspace.FetchBlob("y"), wanted)
+
+
+def test_without_bounds_infinities_stay_between_two_convolutions():
+    workspace.ResetWorkspace()
+    for name, shape in {"we": (4, 2, 1, 1), "wd": (4, 1, 3, 3)}.items():
+        workspace.FeedBlob(name, np.full(shape, 0.5, np.float32))
+    workspace.FeedBlob("b", np.zeros(4, np.float32))
+    workspace.FeedBlob("x", np.array([[[[np.inf]], [[1]]]], np.float32))
+    op = core.CreateOperator("ExpandDepthwise", ["x", "we", "b", "wd", "b"], ["y"], kernel=3, pad=1)
+    workspace.RunOperatorOnce(op)
+    np.testing.assert_array_equal(workspace.FetchBlob("y"), np.full((1, 4, 1, 1), np.inf))

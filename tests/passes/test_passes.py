@@ -87,7 +87,11 @@ DEPTHWISE = op("Conv", ["e", "wd", "bd"], ["z"], kernel=3, pad=1, stride=2, grou
 )
 def test_a_depthwise_convolution_computes_its_input(between):
     net = net_of(EXPAND, *between, DEPTHWISE, op("Relu", ["z"], ["z"]))
-    _, notes = check(net, ["ExpandDepthwise", "Relu"])
+    x = values(2, 3, 5, 4)
+    x[1, 2, 3, 2] = np.inf  # stays one, unless it is cut off between them
+    net.op[-2].name, net.op[-2].device_option.node_name = "down", "here"
+    optimized, notes = check(net, ["ExpandDepthwise", "Relu"], x)
+    assert (optimized.op[0].name, optimized.op[0].device_option.node_name) == ("down", "here")
     assert notes == ["fuse_depthwise: Conv 'e' computed within Conv 'z'"]
     check(net, [o.type for o in net.op], without=["fuse_depthwise"])
 
@@ -103,8 +107,19 @@ def test_a_depthwise_convolution_computes_its_input(between):
         ((op("Conv", ["x", "we", "be"], ["e"], kernel=1, engine="IM2COL"), DEPTHWISE), ("z",)),
         ((op("Conv", ["x", "we"], ["e"], kernel=1), DEPTHWISE), ("z",)),
         ((EXPAND, op("Relu", ["x"], ["x"]), DEPTHWISE), ("x", "z")),
+        ((EXPAND, op("Conv", ["e", "wd", "bd"], ["x"], kernel=3, group=8)), ("x",)),
     ],
-    ids=["output", "two readers", "renamed", "no bound", "pad", "engine", "no bias", "x changes"],
+    ids=[
+        "output",
+        "two readers",
+        "renamed",
+        "no bound",
+        "pad",
+        "engine",
+        "no bias",
+        "x changes",
+        "written in place",
+    ],
 )
 def test_what_is_seen_of_two_convolutions_stays(operators, outputs):
     check(net_of(*operators, outputs=outputs), [o.type for o in operators])
