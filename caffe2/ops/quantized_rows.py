@@ -84,9 +84,8 @@ def _values(rows: Array, form: _Format) -> Array:
     """What fused rows stand for, as float."""
     packed = rows[..., : rows.shape[-1] - form.tail, np.newaxis]
     shifts = np.arange(form.per_byte, dtype=_BYTE) * form.stored
-    levels = (packed >> shifts & ((1 << form.stored) - 1)).reshape(*rows.shape[:-1], -1)
-    if packed.size == 0:
-        levels = np.zeros((*rows.shape[:-1], packed.shape[-2] * form.per_byte), _BYTE)
+    shape = (*rows.shape[:-1], packed.shape[-2] * form.per_byte)
+    levels = (packed >> shifts & ((1 << form.stored) - 1)).reshape(shape)
     ends = np.ascontiguousarray(rows[..., rows.shape[-1] - form.tail :]).view(form.scale)
     scale, bias = ends[..., :1].astype(_FLOAT), ends[..., 1:].astype(_FLOAT)
     with np.errstate(invalid="ignore"):
