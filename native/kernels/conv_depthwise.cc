@@ -229,7 +229,8 @@ namespace {
 
 // A block of work is a strip of output rows of a pair of channel vectors of one image: what the
 // pointwise convolution gives of the rows that the strip looks at, with the border around them,
-// fits into the nearer caches, and few of them are computed for two strips.
+// fits into the nearer caches, and few of them are computed for two strips. Of wide images rather
+// the latter: what is computed twice costs more than a farther cache.
 struct PairPlan {
   DirectLayout expand;
   ConvSizes sizes;  // of the depthwise convolution
@@ -245,7 +246,7 @@ FORCE_INLINE PairPlan pair_plan_for(const ExpandDepthwise& f) {
   p.pairs = ceil_div(p.expand.k_vectors, TILE_VECTORS);
   const int64_t width = InputRows(s, 0, 1).width;
   const int64_t fit = HELD / (width * VL * TILE_VECTORS) - p.sizes.reach_h;
-  p.rows = max_of<int64_t>(1, fit / s.stride_h + 1);
+  p.rows = max_of(ceil_div(2 * p.sizes.reach_h, s.stride_h), fit / s.stride_h + 1);
   p.strips = ceil_div(p.sizes.oh, p.rows);
   p.rows = ceil_div(p.sizes.oh, p.strips);
   p.plane = InputRows(s, 0, p.rows).rows * width * VL;

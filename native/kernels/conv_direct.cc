@@ -151,10 +151,12 @@ FORCE_INLINE Plan plan_for(const ConvShape& s, int threads) {
     return planes * strip.rows * strip.width() * p.layout.unit;
   };
   const auto output = [&] { return p.vectors * VL * p.rows * z.ow; };
-  // Filters that do not fit into the cache beside a strip's input are read again for each strip.
+  // Filters that do not fit into the cache beside a strip's input are read again for each strip; a
+  // pair that does not fit at all is read again for each tile, and more strips gain nothing.
   const int64_t filters = all * VL * z.reduction, pair = TILE_VECTORS * VL * z.reduction;
   const bool many = filters > 128 * 1024;
-  while (p.rows > 1 && (many ? input() + pair > 280 * 1024 : input() + output() > 128 * 1024)) {
+  const int64_t room = pair < 280 * 1024 ? 280 * 1024 - pair : 1024 * 1024;
+  while (p.rows > 1 && (many ? input() > room : input() + output() > 128 * 1024)) {
     p.rows = ceil_div(p.rows, 2);
   }
   // Enough blocks for the threads; what an output is does not depend on its block. Cutting rows

@@ -276,6 +276,7 @@ TEST_CASE("convolution: known layers, any number of threads") {
   check(Problem(shape(1, 48, 13, 11, 70, 3, 2, 1), seed++), counts);  // two rows share a tile
   check(Problem(shape(2, 5, 3, 600, 3, 3, 1, 1), seed++), counts);    // long rows
   check(Problem(shape(1, 60, 6, 6, 600, 3, 1, 1), seed++), counts);   // long reductions
+  check(Problem(shape(1, 190, 6, 5, 20, 7, 1, 3), seed++), counts);   // longer than a cache
 }
 
 TEST_CASE("convolution: depthwise, and 3x3 and 5x5 windows in tiles") {
@@ -377,7 +378,8 @@ TEST_CASE("a pointwise and a depthwise convolution in one are the same as one af
   };
   for (const Table* kernels : tables()) {
     for (const Size& z : {Size{1, 3, 8, 5, 7, 3, 1, 1}, Size{2, 24, 40, 9, 6, 3, 2, 1},
-                          Size{1, 16, 33, 64, 110, 5, 2, 2}, Size{1, 7, 20, 120, 112, 3, 1, 0}}) {
+                          Size{1, 16, 33, 64, 110, 5, 2, 2}, Size{1, 7, 20, 120, 112, 3, 1, 0},
+                          Size{1, 2, 5, 20, 1500, 3, 1, 1}}) {
       ExpandDepthwise f;
       f.expand = {.n = z.n, .c = z.c, .h = z.h, .w = z.w, .k = z.e};
       f.depthwise = {.n = z.n,
