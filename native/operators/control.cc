@@ -121,7 +121,7 @@ class ONNXWhileOperator : public ControlOperator {
       if (has_condition_) goes_on = one<bool>(result(0), body_->external_output[0]);
     }
     for (size_t k = 0; k < collected.size(); k++) {
-      values.push_back(BlobValue{joined(collected[k]), nullptr});
+      values.push_back(BlobValue{collect(collected[k]), nullptr});
     }
     for (size_t k = 0; k < values.size(); k++) output_value(static_cast<int>(k), values[k]);
   }
@@ -153,7 +153,7 @@ class ONNXWhileOperator : public ControlOperator {
   }
 
   // One after the other along the first dimension, single values as if they had one.
-  Tensor joined(const std::vector<Tensor>& parts) {
+  Tensor collect(const std::vector<Tensor>& parts) {
     if (parts.empty()) return Tensor(engine().allocator(), {0}, DataType::kInt32);
     const Tensor& first = parts[0];
     Shape shape{0};
