@@ -25,7 +25,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL := $(JOBS)
 .DELETE_ON_ERROR:
 .PHONY: help build demo test models smoke full asan tsan bench lint format clean \
 	bench-peers bench-train \
-	python-test native-test clang arm64 fuzz harness conformance wheel
+	python-test native-test clang arm64 wasm fuzz harness conformance wheel
 
 help:
 	@sed -n 's/^#: //p' $(MAKEFILE_LIST)
@@ -43,19 +43,20 @@ smoke: $(INSTALLED)
 	$(BIN)/pytest -m "not slow" -x tests/graph tests/engine tests/deploy
 
 #: make full         test, lint, and all that takes long
-full: test lint asan tsan clang arm64 fuzz harness conformance wheel
+full: test lint asan tsan clang arm64 wasm fuzz harness conformance wheel
 
 #: make bench        speed alone: kernels beside the processor's peak, nets and their operators
 bench: $(INSTALLED)
 	$(CMAKE) -S . -B build/native -DCAFFE2_BENCHMARKS=ON \
 		-DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) --log-level=WARNING
 	$(CMAKE) --build build/native --target kernel_benchmark
-	$(BIN)/python benchmarks/ours.py --kernels build/native/native/kernels/kernel_benchmark
+	$(BIN)/python benchmarks/ours.py --kernels build/native/native/kernels/kernel_benchmark $(BENCH_ARGS)
 
-#: make bench-peers  inference beside the frameworks that are installed (PEERS=python ...: where)
+#: make bench-peers  inference beside the frameworks that are installed (PEERS=python ...: where;
+#:                   BENCH_ARGS="--quick --json FILE": as the programs take them)
 bench-peers: $(INSTALLED)
-	-$(BIN)/pip install -q --group peers
-	$(BIN)/python benchmarks/peers.py $(foreach python,$(PEERS),--python $(python))
+	$(if $(PEERS),,-$(BIN)/pip install -q --group peers)
+	$(BIN)/python benchmarks/peers.py $(foreach python,$(PEERS),--python $(python)) $(BENCH_ARGS)
 
 #: make bench-train  the LeNet training step beside PyTorch's
 bench-train: $(INSTALLED)
@@ -130,10 +131,11 @@ endef
 # A part whose tools are not installed says so and is left out.
 DOCTEST := $(firstword $(wildcard $(addsuffix /doctest/doctest.h,/usr/include /usr/local/include)))
 CLANG := $(shell command -v clang++)
+EMSCRIPTEN := $(and $(shell command -v node),$(shell em-config EMSCRIPTEN_ROOT 2>/dev/null))
 ARM64 := $(and $(shell command -v aarch64-linux-gnu-g++),$(shell command -v qemu-aarch64))
 
 ifeq ($(DOCTEST),)
-native-test clang arm64: ; @echo "$@ skipped: no header doctest/doctest.h (Debian: doctest-dev)"
+native-test clang arm64 wasm: ; @echo "$@ skipped: no header doctest/doctest.h (Debian: doctest-dev)"
 else
 native-test: $(INSTALLED)
 	$(call module_tests,native)
@@ -154,6 +156,19 @@ arm64: $(TOOLS)
 		-DCMAKE_C_COMPILER=aarch64-linux-gnu-gcc -DCMAKE_CXX_COMPILER=aarch64-linux-gnu-g++ \
 		-DDOCTEST_INCLUDE_DIR=$(abspath build/arm64) \
 		"-DCMAKE_CROSSCOMPILING_EMULATOR=qemu-aarch64;-L;/usr/aarch64-linux-gnu")
+endif
+
+ifeq ($(EMSCRIPTEN),)
+wasm: ; @echo "$@ skipped: Debian: emscripten, nodejs"
+else
+# Where Debian has the modules that emscripten needs, for a node that is not Debian's.
+wasm: export NODE_PATH ?= /usr/share/nodejs
+wasm: $(INSTALLED)
+	mkdir -p build/wasm && ln -sfn $(dir $(DOCTEST)) build/wasm/doctest
+	$(call native_tests,wasm,-DDOCTEST_INCLUDE_DIR=$(abspath build/wasm) \
+		-DCMAKE_TOOLCHAIN_FILE=$(EMSCRIPTEN)/cmake/Modules/Platform/Emscripten.cmake \
+		-DCMAKE_CROSSCOMPILING_EMULATOR=node -DCMAKE_C_FLAGS=-pthread -DCMAKE_CXX_FLAGS=-pthread)
+	CAFFE2_WASM_BUILD=$(abspath build/wasm) $(BIN)/pytest tests/deploy/test_wasm.py
 endif
 endif
 

@@ -464,7 +464,7 @@ int main(int argc, char** argv) {
     }
   }
   if (isas.empty()) {
-    for (Isa isa : {Isa::kGeneric, Isa::kSse4, Isa::kAvx2, Isa::kAvx512, Isa::kNeon}) {
+    for (Isa isa : kAllIsas) {
       if (supported(isa)) isas.push_back(isa);
     }
   }

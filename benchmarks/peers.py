@@ -267,8 +267,12 @@ def main() -> None:
                     show(row)
     if options.json:
         Path(options.json).write_text(json.dumps(result, indent=1))
-    if options.picture and result.get("rows"):
-        picture([row for row in result["rows"] if "ratio" in row], options.picture)
+    if options.picture:
+        compared = [row for row in result.get("rows", []) if "ratio" in row]
+        if compared:
+            picture(compared, options.picture)
+        else:
+            print("no picture: nothing was compared with a peer", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#if defined(__GNUC__)
+#if defined(__EMSCRIPTEN__)
+#define CAFFE2_API __attribute__((visibility("default"), used))  // also for JavaScript
+#elif defined(__GNUC__)
 #define CAFFE2_API __attribute__((visibility("default")))
 #else
 #define CAFFE2_API
@@ -94,7 +96,7 @@ typedef struct caffe2_predictor caffe2_predictor;
 typedef struct caffe2_engine_options {
   size_t struct_size;  // sizeof(caffe2_engine_options), set by the caller
   int32_t threads;     // 1 to 1024, the calling one included; 0: all cores
-  const char* isa;     // "sse4", "avx2", "avx512", "neon", "generic"; NULL: the best there is
+  const char* isa;     // "sse4", "avx2", "avx512", "neon", "wasm", "generic"; NULL: the best
   // Bytes of all tensors and scratch memory together; 0: three quarters of the memory of the
   // machine or container; UINT64_MAX: no limit. What would pass it is an error,
   // CAFFE2_OUT_OF_MEMORY.

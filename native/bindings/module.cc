@@ -449,8 +449,7 @@ NB_MODULE(_native, m) {
         [](const std::string& type) { return KernelRegistry::builtin().describe(type); });
   m.def("instruction_sets", [] {
     std::vector<std::string> names;
-    for (kernels::Isa isa : {kernels::Isa::kGeneric, kernels::Isa::kSse4, kernels::Isa::kAvx2,
-                             kernels::Isa::kAvx512, kernels::Isa::kNeon}) {
+    for (kernels::Isa isa : kernels::kAllIsas) {
       if (kernels::supported(isa)) names.emplace_back(kernels::isa_name(isa));
     }
     return names;

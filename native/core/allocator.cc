@@ -13,6 +13,8 @@ namespace caffe2 {
 
 namespace {
 
+constexpr size_t kHugePage = size_t{2} << 20;
+
 size_t rounded(size_t bytes) {
   const size_t mask = Allocator::kAlignment - 1;
   return bytes == 0 ? Allocator::kAlignment : (bytes + mask) & ~mask;
@@ -21,14 +23,15 @@ size_t rounded(size_t bytes) {
 // Large blocks lie on huge pages where the system has them: weights are read through in order, and
 // with small pages a good part of the time goes into finding the next one.
 void* allocate_memory(size_t bytes) {
-  constexpr size_t kHugePage = size_t{2} << 20;
-  if (bytes < kHugePage) return std::aligned_alloc(Allocator::kAlignment, bytes);
-  void* pointer = std::aligned_alloc(kHugePage, (bytes + kHugePage - 1) & ~(kHugePage - 1));
 #if defined(__linux__)
-  // Advice for whole pages only, so that a block takes no more memory than it asked for.
-  if (pointer) madvise(pointer, bytes & ~(kHugePage - 1), MADV_HUGEPAGE);
+  if (bytes >= kHugePage) {
+    void* pointer = std::aligned_alloc(kHugePage, (bytes + kHugePage - 1) & ~(kHugePage - 1));
+    // Advice for whole pages only, so that a block takes no more memory than it asked for.
+    if (pointer) madvise(pointer, bytes & ~(kHugePage - 1), MADV_HUGEPAGE);
+    return pointer;
+  }
 #endif
-  return pointer;
+  return std::aligned_alloc(Allocator::kAlignment, bytes);
 }
 
 }  // namespace
@@ -40,7 +43,7 @@ size_t Allocator::default_limit() {
 
 void* Allocator::allocate(size_t bytes) {
   const int64_t call = ++calls_;
-  if (bytes > SIZE_MAX / 2)
+  if (bytes > SIZE_MAX - 2 * kHugePage)  // rounded up it would be less
     fail(Code::kOutOfMemory, "a request for ", bytes, " bytes is too large");
   const size_t n = rounded(bytes);
   if (call == fail_at_) {

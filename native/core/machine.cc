@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <string_view>
-#if defined(__linux__) || defined(__APPLE__)
+#if defined(__unix__) || defined(__APPLE__)
 #include <fcntl.h>
 #include <unistd.h>
 #endif
@@ -15,7 +15,7 @@ namespace {
 // The content of a small file; "" when there is none. Not by streams, which hide lack of memory.
 std::string read_file(const std::string& path) {
   std::string content;
-#if defined(__linux__) || defined(__APPLE__)
+#if defined(__unix__) || defined(__APPLE__)
   char buffer[4096];
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return content;
@@ -63,7 +63,7 @@ uint64_t control_group_memory(std::string_view groups, const std::string& folder
 
 uint64_t machine_memory() {
   uint64_t bytes = UINT64_MAX;
-#if defined(__linux__) || defined(__APPLE__)
+#if defined(__unix__) || defined(__APPLE__)
   const auto pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
   if (pages > 0 && page > 0) bytes = static_cast<uint64_t>(pages) * static_cast<uint64_t>(page);
 #endif

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "core/error.h"
 
@@ -25,6 +26,7 @@ MappedFile::MappedFile(const std::string& path) {
   if (fstat(file, &status) != 0) refuse(std::strerror(errno));
   errno = 0;
   if (!S_ISREG(status.st_mode)) refuse("it is no regular file");
+  if (!std::in_range<size_t>(status.st_size)) refuse("it is larger than memory can be");
   size_ = static_cast<size_t>(status.st_size);
   if (size_ > 0) {
     // Nobody writes to it; were it otherwise, others and the file would not see it.

@@ -1,7 +1,6 @@
 #include "core/serialize.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -101,9 +100,9 @@ TensorProto half_proto(const Tensor& tensor, int64_t begin, int64_t end) {
     const float value = tensor.data<float>()[i];
     constexpr uint32_t kHalf = 0x8000;
     constexpr uint32_t kQuiet = 0x400000;  // keeps what is no number from becoming infinity
-    const uint32_t bits = std::isnan(value)
-                              ? std::bit_cast<uint32_t>(value) | kQuiet
-                              : std::bit_cast<uint32_t>(value) + (std::isfinite(value) ? kHalf : 0);
+    const uint32_t bits = std::isnan(value) ? __builtin_bit_cast(uint32_t, value) | kQuiet
+                                            : __builtin_bit_cast(uint32_t, value) +
+                                                  (std::isfinite(value) ? kHalf : 0);
     halves.push_back(static_cast<char>(bits >> 16));
     halves.push_back(static_cast<char>(bits >> 24));
   }
@@ -132,7 +131,7 @@ class Values {
            "a saved tensor with raw_data can only be loaded as bfloat16, not as ", type_name(type),
            " in format ", proto.data_format.value_or(0));
     }
-    CAFFE2_ENFORCE(count() == static_cast<size_t>(size), "a saved tensor of shape ", shape.text(),
+    CAFFE2_ENFORCE(static_cast<int64_t>(count()) == size, "a saved tensor of shape ", shape.text(),
                    " holds ", count(), " values of ", type_name(type), "; ", size, " are needed");
     if (!narrow() || !bytes().empty()) return;
     const bool is_signed = type == DataType::kInt8 || type == DataType::kInt16;
@@ -186,7 +185,7 @@ class Values {
     for (size_t i = 0; i < halves.size() / sizeof(uint16_t); i++) {
       uint16_t upper;
       std::memcpy(&upper, halves.data() + i * sizeof upper, sizeof upper);
-      out[i] = std::bit_cast<float>(static_cast<uint32_t>(upper) << 16);
+      out[i] = __builtin_bit_cast(float, static_cast<uint32_t>(upper) << 16);
     }
   }
 

@@ -124,8 +124,7 @@ class Tensor {
   static size_t bytes_for(const Shape& shape, DataType type, Layout layout = {}) {
     const size_t unit = type_size(type);
     if (unit == 0) fail(Code::kUnsupported, "there are no tensors of type ", type_name(type));
-    return static_cast<size_t>(
-        checked_multiply(stored_size(shape, layout), static_cast<int64_t>(unit)));
+    return checked_size(checked_multiply(stored_size(shape, layout), unit));
   }
 
   const Shape& shape() const { return shape_; }

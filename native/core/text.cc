@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/message_fields.h"
+#include "core/numbers.h"
 
 namespace caffe2 {
 namespace {
@@ -147,9 +148,9 @@ class TextReader {
     T result{};
     std::from_chars_result got{};
     if constexpr (std::is_floating_point_v<T>) {
-      got = std::from_chars(begin, end, result);
-      // A number out of range is as good as infinite, or 0.
-      if (got.ec == std::errc::result_out_of_range) got.ec = std::errc();
+      double wide = 0;
+      got = read_double({begin, static_cast<size_t>(end - begin)}, wide);
+      result = static_cast<T>(wide);
       if (got.ec == std::errc() && got.ptr != end && (*got.ptr == 'f' || *got.ptr == 'F'))
         got.ptr++;
     } else if (end - digits > 2 && digits[0] == '0' && (digits[1] == 'x' || digits[1] == 'X')) {

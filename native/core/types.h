@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <string>
+#include <utility>
 
 #include "core/error.h"
 
@@ -51,6 +52,14 @@ inline int64_t checked_multiply(int64_t a, int64_t b) {
     fail(Code::kInvalidArgument, "the size ", a, " x ", b, " overflows 64 bits");
   }
   return product;
+}
+
+// A number of bytes in memory, where addresses may have 32 bits.
+inline size_t checked_size(int64_t bytes) {
+  if (!std::in_range<size_t>(bytes)) {
+    fail(Code::kOutOfMemory, "a request for ", bytes, " bytes is too large");
+  }
+  return static_cast<size_t>(bytes);
 }
 
 class Shape {

@@ -31,7 +31,7 @@ void product(const Product& p) {
   TileShape shape;
   shape.runs = runs;
   if (p.rows_trans) {
-    runs[0] = {0, p.k};
+    runs[0] = {0, (ptrdiff_t)p.k};
     shape.run_count = 1;
     shape.a_step = TILE_ROWS;
   } else {

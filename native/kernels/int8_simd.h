@@ -46,6 +46,10 @@ FORCE_INLINE vi add_pairs(vi acc, vi x, vi w) {
   const int32x4_t low = vmull_s16(vget_low_s16(a), vget_low_s16(b));
   return acc + (vi)vpaddq_s32(low, vmull_high_s16(a, b));
 }
+#elif defined(__wasm_simd128__)
+FORCE_INLINE vi add_pairs(vi acc, vi x, vi w) {
+  return acc + (vi)wasm_i32x4_dot_i16x8((v128_t)x, (v128_t)w);
+}
 #else
 FORCE_INLINE vi add_pairs(vi acc, vi x, vi w) {
   return acc + (x << 16 >> 16) * (w << 16 >> 16) + (x >> 16) * (w >> 16);

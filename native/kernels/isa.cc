@@ -31,6 +31,9 @@ CAFFE2_KERNELS_TABLE(avx512)
 #ifdef CAFFE2_KERNELS_neon
 CAFFE2_KERNELS_TABLE(neon)
 #endif
+#ifdef CAFFE2_KERNELS_wasm
+CAFFE2_KERNELS_TABLE(wasm)
+#endif
 #ifdef CAFFE2_KERNELS_generic
 CAFFE2_KERNELS_TABLE(generic)
 #endif
@@ -64,6 +67,10 @@ const Table* table(Isa isa) {
 #ifdef CAFFE2_KERNELS_neon
     case Isa::kNeon:
       return &neon::kTable;
+#endif
+#ifdef CAFFE2_KERNELS_wasm
+    case Isa::kWasm:
+      return &wasm::kTable;
 #endif
 #ifdef CAFFE2_KERNELS_generic
     case Isa::kGeneric:
@@ -115,6 +122,10 @@ const Int8Table* int8_table(Isa isa, bool dot) {
     case Isa::kNeon:
       return &neon::kInt8Table;
 #endif
+#ifdef CAFFE2_KERNELS_wasm
+    case Isa::kWasm:
+      return &wasm::kInt8Table;
+#endif
 #ifdef CAFFE2_KERNELS_generic
     case Isa::kGeneric:
       return &generic::kInt8Table;
@@ -127,7 +138,7 @@ const Int8Table* int8_table(Isa isa, bool dot) {
 bool supported(Isa isa) { return table(isa) != nullptr; }
 
 Isa best_isa() {
-  for (Isa isa : {Isa::kAvx512, Isa::kAvx2, Isa::kSse4, Isa::kNeon}) {
+  for (Isa isa : {Isa::kAvx512, Isa::kAvx2, Isa::kSse4, Isa::kNeon, Isa::kWasm}) {
     if (supported(isa)) return isa;
   }
   return Isa::kGeneric;
@@ -138,11 +149,8 @@ struct Name {
   Isa isa;
   const char* name;
 };
-constexpr Name kNames[] = {{Isa::kGeneric, "generic"},
-                           {Isa::kSse4, "sse4"},
-                           {Isa::kAvx2, "avx2"},
-                           {Isa::kAvx512, "avx512"},
-                           {Isa::kNeon, "neon"}};
+constexpr Name kNames[] = {{Isa::kGeneric, "generic"}, {Isa::kSse4, "sse4"}, {Isa::kAvx2, "avx2"},
+                           {Isa::kAvx512, "avx512"},   {Isa::kNeon, "neon"}, {Isa::kWasm, "wasm"}};
 }  // namespace
 
 const char* isa_name(Isa isa) {

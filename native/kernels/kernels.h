@@ -22,7 +22,9 @@ namespace caffe2::kernels {
 
 constexpr std::size_t kAlignment = 64;
 
-enum class Isa : int { kGeneric, kSse4, kAvx2, kAvx512, kNeon };
+enum class Isa : int { kGeneric, kSse4, kAvx2, kAvx512, kNeon, kWasm };
+constexpr Isa kAllIsas[] = {Isa::kGeneric, Isa::kSse4, Isa::kAvx2,
+                            Isa::kAvx512,  Isa::kNeon, Isa::kWasm};
 
 // How kernels split work. `run` calls task(context, block) once for every block in [0, blocks), on
 // up to `threads` threads in any order, and returns when all are done. The default runs in the
@@ -393,7 +395,7 @@ bool supported(Isa isa);
 Isa best_isa();
 // The kernels of `isa`, or null when it is not supported.
 const Table* table(Isa isa);
-// "generic", "sse4", "avx2", "avx512", "neon".
+// "generic", "sse4", "avx2", "avx512", "neon", "wasm".
 const char* isa_name(Isa isa);
 // Sets *isa and returns true when `name` is one of the names above.
 bool isa_from_name(const char* name, Isa* isa);

@@ -14,6 +14,8 @@
 #include <immintrin.h>
 #elif defined(__aarch64__)
 #include <arm_neon.h>
+#elif defined(__wasm_simd128__)
+#include <wasm_simd128.h>
 #endif
 
 #define FORCE_INLINE CAFFE2_KERNELS_INLINE
@@ -52,8 +54,13 @@ FORCE_INLINE vi to_int(vf v) { return __builtin_convertvector(v, vi); }  // towa
 FORCE_INLINE vf select(vi mask, vf a, vf b) { return mask ? a : b; }
 
 // When a or b is a NaN the result is b: put the value whose NaN must survive second.
+#if defined(__wasm_simd128__)  // of what stands below Clang 14 makes f32x4.max, which drops -0
+FORCE_INLINE vf max(vf a, vf b) { return (vf)wasm_f32x4_pmax((v128_t)b, (v128_t)a); }
+FORCE_INLINE vf min(vf a, vf b) { return (vf)wasm_f32x4_pmin((v128_t)b, (v128_t)a); }
+#else
 FORCE_INLINE vf max(vf a, vf b) { return a > b ? a : b; }
 FORCE_INLINE vf min(vf a, vf b) { return a < b ? a : b; }
+#endif
 FORCE_INLINE vf sqrt(vf v) {  // rounded right; of negative numbers a NaN
 #if defined(__AVX512F__)
   return (vf)_mm512_maskz_sqrt_ps((__mmask16)-1, (__m512)v);
@@ -63,6 +70,8 @@ FORCE_INLINE vf sqrt(vf v) {  // rounded right; of negative numbers a NaN
   return (vf)_mm_sqrt_ps((__m128)v);
 #elif defined(__aarch64__)
   return (vf)vsqrtq_f32((float32x4_t)v);
+#elif defined(__wasm_simd128__)
+  return (vf)wasm_f32x4_sqrt((v128_t)v);
 #else
   return vf{__builtin_sqrtf(v[0]), __builtin_sqrtf(v[1]), __builtin_sqrtf(v[2]),
             __builtin_sqrtf(v[3])};

@@ -94,7 +94,7 @@ class APMeterOperator : public Operator {
     }
     Tensor& y = output(0, {classes}, DataType::kFloat);
     const int64_t kept = std::min(limit_, kept_ + std::min(limit_, rows));
-    const auto size = static_cast<size_t>(kept * classes);
+    const auto size = checked_size(checked_multiply(kept, classes));
     auto* order = static_cast<int64_t*>(scratch(static_cast<size_t>(kept) * sizeof(int64_t)));
     if (scores_.size() < size) scores_.resize(size);
     if (truth_.size() < size) truth_.resize(size);

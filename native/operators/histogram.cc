@@ -80,7 +80,7 @@ class AccumulateHistogramOperator : public Operator {
     const int64_t n = buckets_ + 2;
     Tensor& now = output(0, {n}, DataType::kInt64);
     Tensor& all = output(1, {n}, DataType::kInt64);
-    total_.resize(static_cast<size_t>(n));
+    total_.resize(checked_size(n));
     int64_t* counts = now.mutable_data<int64_t>();
     std::fill(counts, counts + n, int64_t{0});
     for (int64_t i = 0; i < x.size(); i++) {

@@ -1,5 +1,4 @@
 // Reading tables out of text files.
-#include <charconv>
 #include <fstream>
 #include <memory>
 #include <mutex>
@@ -7,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/numbers.h"
 #include "core/operator.h"
 #include "core/registry.h"
 
@@ -143,8 +143,8 @@ class TextFileReaderReadOperator : public Operator {
     while (rest.starts_with(' ')) rest.remove_prefix(1);
     while (rest.ends_with(' ')) rest.remove_suffix(1);
     if (rest.starts_with('+')) rest.remove_prefix(1);
-    double value = 0;  // float would be out of range where the original has infinity or 0
-    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value);
+    double value = 0;
+    const auto [end, error] = read_double(rest, value);
     CAFFE2_ENFORCE(error == std::errc() && end == rest.data() + rest.size(), where(), " has '",
                    text, "' where a number is needed");
     return static_cast<float>(value);

@@ -2,10 +2,13 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <thread>
 #include <vector>
@@ -14,6 +17,7 @@
 #include "core/engine.h"
 #include "core/machine.h"
 #include "core/near_names.h"
+#include "core/numbers.h"
 #include "core/serialize.h"
 #include "core/tensor.h"
 #include "core/thread_pool.h"
@@ -157,6 +161,30 @@ TEST_CASE("the pool runs every block once, nested and from several threads") {
     total = 0;
     pool.run(5, [](void* c, int) { ++*static_cast<std::atomic<int>*>(c); }, &total);
     CHECK(total == 5);
+  }
+}
+
+TEST_CASE("numbers out of text") {
+  const auto read = [](std::string_view text) {
+    double value = 7;
+    const auto [end, error] = read_double(text, value);
+    const bool whole = error == std::errc() && end == text.data() + text.size();
+    return whole ? std::optional(value) : std::nullopt;
+  };
+  CHECK(read("0.1") == 0.1);
+  CHECK(read("-12.5e-1") == -1.25);
+  CHECK(read(".5") == 0.5);
+  CHECK(read("9007199254740993") == 9007199254740992.0);
+  const double infinite = std::numeric_limits<double>::infinity();
+  CHECK(read("inf") == infinite);
+  CHECK(read("-Infinity") == -infinite);
+  CHECK(std::isnan(read("nan").value_or(0)));
+  CHECK(read("1e999") == infinite);
+  CHECK(read("-1E999") == -infinite);
+  CHECK(read("1e-999") == 0.0);
+  CHECK(std::signbit(read("-1e-999").value_or(1)));
+  for (const char* wrong : {"", "+1", " 1", "0x10", "1,5", "e5", "-", "1e999x"}) {
+    CHECK_FALSE(read(wrong).has_value());
   }
 }
 

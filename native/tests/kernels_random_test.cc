@@ -180,7 +180,7 @@ TEST_CASE("uniform integers: both ends included, evenly spread") {
 }
 
 TEST_CASE("instruction sets: names, the best one works") {
-  for (Isa isa : {Isa::kGeneric, Isa::kSse4, Isa::kAvx2, Isa::kAvx512, Isa::kNeon}) {
+  for (Isa isa : kAllIsas) {
     Isa found = isa == Isa::kNeon ? Isa::kGeneric : Isa::kNeon;
     CHECK(isa_from_name(isa_name(isa), &found));
     CHECK(found == isa);

@@ -19,7 +19,7 @@ using Floats = std::vector<float>;
 
 inline std::vector<const Table*> tables() {
   std::vector<const Table*> all;
-  for (Isa isa : {Isa::kGeneric, Isa::kSse4, Isa::kAvx2, Isa::kAvx512, Isa::kNeon}) {
+  for (Isa isa : kAllIsas) {
     if (supported(isa)) all.push_back(table(isa));
   }
   return all;

@@ -277,7 +277,7 @@ TEST_CASE_FIXTURE(Fixture, "run_every_ms takes a substep out of the order of its
   CHECK(run({reporting("c", 1000,
                        steps("o", {every_ms(1'000'000, step("x", {"r"})), step("y", {"a"})}))}) ==
         "a c r");
-  CHECK(run({steps("o", {every_ms(1, step("x", {"r"}))}, 2)}) == "r");
+  CHECK(run({steps("o", {every_ms(1'000, step("x", {"r"}))}, 2)}) == "r");
   // At the top it means nothing.
   CHECK(run({every_ms(1'000'000, step("x", {"a"}, 2)), step("z", {"b"})}) == "a a b");
   std::atomic<int> reports{0};
