@@ -122,18 +122,19 @@ class Quantile:
         return Spec((1,), X[0].dtype)
 
     def reference(*X: Array, op: OpView) -> Array:
-        x = np.concatenate([each.reshape(-1) for each in X]).astype(np.float64)
+        x = np.concatenate([each.reshape(-1) for each in X])
         if not x.size or not np.isfinite(x).all():
             raise OperatorError("X", "has no element, or one that is not finite")
         if op.args.abs:
             x = np.abs(x)
         wanted = int(np.ceil(np.float32(op.args.quantile) * np.float32(x.size)))
-        tol = float(np.float32(op.args.tol))
-        return np.asarray([_quantile(x, wanted, tol)], X[0].dtype)
+        tol = x.dtype.type(np.float32(op.args.tol))
+        return np.asarray([_quantile(x, wanted, tol)], x.dtype)
 
 
 def _quantile(x: Array, wanted: int, tol: float) -> float:
-    low, high = float(x.min()), float(x.max())
+    """In the type of x: whether the middle is one of its values is a matter of rounding."""
+    low, high = x.min(), x.max()
     if np.count_nonzero(x <= low) >= wanted:
         return low
     while high - low > tol * (abs(low) + abs(high)):

@@ -323,6 +323,60 @@ class ResizeNearest3DGradient:
         return _scatter(dY, maps, X.shape[2:], op.args)
 
 
+_UPSAMPLE_ARGS: dict[str, Argument] = {"scale": Int(2, min=1, max=1 << 20)}
+
+
+def _upsampled(X: Spec, args: SimpleNamespace) -> Spec:
+    require_rank("X", X, 4)
+    sizes = tuple(size * args.scale for size in geometry.spatial_shape(_FIRST, X))
+    return _resized(X, _FIRST, sizes)
+
+
+@operator("UpsampleNearest", inputs="X", outputs="Y", args=_UPSAMPLE_ARGS, types={"X": FLOAT})
+class UpsampleNearest:
+    """Y[i, j] = X[i // scale, j // scale], picture by picture, in feature pyramids of Detectron.
+
+    X: float (N, C, H, W), of which only N may be 0; Y: float (N, C, H * scale, W * scale).
+    """
+
+    def shape(X: Spec, op: OpView) -> Spec:
+        return _upsampled(X, op.args)
+
+    def reference(X: Array, op: OpView) -> Array:
+        return X.repeat(op.args.scale, axis=2).repeat(op.args.scale, axis=3)
+
+    def gradient(op: GradientContext) -> Any:
+        inputs = [*op.inputs, op.grad(0)]
+        return op.make("UpsampleNearestGradient", inputs, [op.input_grad(0)])
+
+
+@operator(
+    "UpsampleNearestGradient",
+    inputs="X dY",
+    outputs="dX",
+    args=_UPSAMPLE_ARGS,
+    types={"X": FLOAT, "dY": FLOAT},
+)
+class UpsampleNearestGradient:
+    """dX = for each element the sum of dY where UpsampleNearest put it.
+
+    X: as for UpsampleNearest (only its shape matters); dY: float with the shape of its Y.
+    dX: float with the shape of X.
+    """
+
+    def shape(X: Spec, dY: Spec, op: OpView) -> Spec:
+        needed = _upsampled(X, op.args).shape
+        if dY.shape != needed:
+            problem = f"has shape {dY.shape}; {needed} is needed, X has shape {X.shape}"
+            raise OperatorError("dY", problem)
+        return X
+
+    def reference(X: Array, dY: Array, op: OpView) -> Array:
+        n, c, h, w = X.shape
+        blocks = dY.reshape(n, c, h, op.args.scale, w, op.args.scale)
+        return blocks.sum(axis=(3, 5), dtype=np.float64).astype(np.float32)
+
+
 def _mixing(size: int, length: int) -> Array:
     """(length, size): how much each input adds to each output; the corners coincide."""
     matrix = np.zeros((length, size))

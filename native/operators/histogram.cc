@@ -129,18 +129,19 @@ class QuantileOperator : public FloatingInputs {
                    " and the other inputs have no element, or one that is not finite");
     Tensor& y = output(0, {1}, input(0).type());
     const auto wanted = static_cast<int64_t>(std::ceil(quantile_ * static_cast<float>(n)));
-    const double found = search(low, high, wanted);
     dispatch<float, double>(y.type(), [&](auto zero) {
       using T = decltype(zero);
-      y.mutable_data<T>()[0] = static_cast<T>(found);
+      y.mutable_data<T>()[0] = search(static_cast<T>(low), static_cast<T>(high), wanted);
     });
   }
 
  private:
-  double search(double low, double high, int64_t wanted) const {
+  // In the type of X: whether the middle is one of its values is a matter of rounding.
+  template <class T>
+  T search(T low, T high, int64_t wanted) const {
     if (count(low) >= wanted) return low;
-    while (high - low > tolerance_ * (std::fabs(low) + std::fabs(high))) {
-      const double middle = low / 2 + high / 2;
+    while (high - low > static_cast<T>(tolerance_) * (std::fabs(low) + std::fabs(high))) {
+      const T middle = low / 2 + high / 2;
       if (middle == low || middle == high) break;
       const int64_t found = count(middle);
       if (found == wanted) return middle;

@@ -1,5 +1,5 @@
 // Operators whose output picks elements of a picture along each axis: PadImage, ResizeNearest (also
-// 3D), and the bilinear UpsampleBilinear, with gradients.
+// 3D), UpsampleNearest, and the bilinear UpsampleBilinear, with gradients.
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -349,6 +349,62 @@ class ResizeNearestGradientOperator : public ResizeBase {
   }
 };
 
+class UpsampleNearestBase : public ResampleBase {
+ public:
+  explicit UpsampleNearestBase(const OperatorContext& context)
+      : ResampleBase(context, 2, false), scale_(args().integer("scale")) {}
+
+ protected:
+  Sizes scaled(const Pictures& p) const {
+    return {1, checked_multiply(p.size[1], scale_), checked_multiply(p.size[2], scale_)};
+  }
+
+  void fill(const Sizes& out, const Maps& maps) const {
+    for (int a = 1; a < 3; a++) {
+      for (int64_t i = 0; i < out[a]; i++) maps[a][i] = i / scale_;
+    }
+  }
+
+ private:
+  const int64_t scale_;
+};
+
+class UpsampleNearestOperator : public UpsampleNearestBase {
+ public:
+  using UpsampleNearestBase::UpsampleNearestBase;
+
+ protected:
+  void run() override {
+    const Pictures p = pictures(0);
+    require_filled(0);
+    const Sizes out = scaled(p);
+    Tensor& y = output(0, resized(0, out), DataType::kFloat);
+    const Maps maps = maps_memory(out);
+    fill(out, maps);
+    gather(p, out, maps, 0, input(0).data<float>(), y.mutable_data<float>());
+  }
+};
+
+class UpsampleNearestGradientOperator : public UpsampleNearestBase {
+ public:
+  using UpsampleNearestBase::UpsampleNearestBase;
+
+ protected:
+  void run() override {
+    const Pictures p = pictures(0);
+    require_filled(0);
+    const Sizes out = scaled(p);
+    const Shape needed = resized(0, out);
+    CAFFE2_ENFORCE(input(1).shape() == needed, describe_input(1), " has shape ",
+                   input(1).shape().text(), "; ", needed.text(), " is needed, ", describe_input(0),
+                   " has shape ", input(0).shape().text());
+    Tensor& dx = output(0, input(0).shape(), DataType::kFloat);
+    const Maps maps = maps_memory(out);
+    fill(out, maps);
+    scatter(p, out, maps, input(1).data<float>(), dx.mutable_data<float>());
+  }
+};
+
 // What a row or column is mixed of: `lower` and its neighbour, with shares that sum to 1.
 struct Mixing {
   int64_t lower, upper;
@@ -450,6 +506,8 @@ REGISTER_CPU_OPERATOR(ResizeNearest, ResizeNearestOperator<2>)
 REGISTER_CPU_OPERATOR(ResizeNearestGradient, ResizeNearestGradientOperator<2>)
 REGISTER_CPU_OPERATOR(ResizeNearest3D, ResizeNearestOperator<3>)
 REGISTER_CPU_OPERATOR(ResizeNearest3DGradient, ResizeNearestGradientOperator<3>)
+REGISTER_CPU_OPERATOR(UpsampleNearest, UpsampleNearestOperator)
+REGISTER_CPU_OPERATOR(UpsampleNearestGradient, UpsampleNearestGradientOperator)
 REGISTER_CPU_OPERATOR(UpsampleBilinear, UpsampleBilinearOperator)
 REGISTER_CPU_OPERATOR(UpsampleBilinearGradient, UpsampleBilinearGradientOperator)
 

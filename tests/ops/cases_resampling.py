@@ -64,6 +64,10 @@ def resize_by_input(type, title, scales):
     ]  # fmt: skip
 
 
+NOT_OF_THE_ORIGINAL = dict.fromkeys(
+    ("UpsampleNearest", "UpsampleNearestGradient"), "of its library of Detectron"
+)
+
 RESIZING = [
     *resize("ResizeNearest", "up", ("N", 2, 3, 5), width_scale=2.0, height_scale=1.5),
     *resize("ResizeNearest", "down", ("N", 2, 7, 5), width_scale=0.4, height_scale=0.7),
@@ -72,6 +76,11 @@ RESIZING = [
     *resize("ResizeNearest3D", "up", ("N", 2, 2, 3, 2), width_scale=2.0, height_scale=2.0,
             temporal_scale=1.5),
     *resize("ResizeNearest3D", "none", ("N", 1, 2, 3, 2), temporal_scale=0.1),
+    Case("UpsampleNearest", sizes=BATCH, X=floats("N", 2, 3, 5),
+         bad=[Bad("a scale of 0", args={"scale": 0}), Bad("a flat X", {"X": np.ones((2, 3), F4)})]),
+    Case("UpsampleNearest", title="three", args={"scale": 3}, sizes=BATCH, X=floats("N", 2, 1, 4)),
+    Case("UpsampleNearestGradient", sizes=BATCH, mismatch={"dY": 2}, X=floats("N", 2, 3, 5),
+         dY=result_of("UpsampleNearest", "X")),
     *resize("UpsampleBilinear", "up", ("N", 2, 3, 5), width_scale=2.0, height_scale=1.5),
     *resize("UpsampleBilinear", "down", ("N", 2, 7, 5), width_scale=0.4, height_scale=0.7),
     *resize("UpsampleBilinear", "one row", ("N", 1, 1, 3), width_scale=2.5, height_scale=3.0),

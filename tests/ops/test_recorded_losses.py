@@ -107,6 +107,7 @@ VALUES = [
     ("Quantile", [F4([1, 2, 3, 4, 100])], {"quantile": 0.3, "tol": 1e-6}, [F4([2.546875])]),
     ("Quantile", [F4([0, 2, 2, 2, 9])], {"quantile": 0.4}, [F4([2.001708984375])]),
     ("Quantile", [F4([0, 2, 2, 2, 9])], {"quantile": 0.4, "tol": 2.0}, [F4([9])]),
+    ("Quantile", [F4([0.2, 1, 0.6, 0.6, 0.6, 0.6])], {"quantile": 0.5}, [F4([0.6])]),
     ("Quantile", [F4(range(1, 11))], {"quantile": 0.7}, [F4([7.75])]),
     ("Quantile", [F8([1, 2, 3])], {"quantile": 0.5}, [F8([2])]),
     ("Percentile", [F4([[1, 5], [2, 3], [0, 9], [1.5, math.nan]]), SAMPLES, I4([3, 2])], {},

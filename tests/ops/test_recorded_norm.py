@@ -156,6 +156,7 @@ GRADIENTS = [
     ("InstanceNorm", "x a b", "y m s", {}, "InstanceNormGradient", "x a b y_grad m s",
      "x_grad a_grad b_grad"),
     ("ResizeNearest", "x", "y", {}, "ResizeNearestGradient", "y_grad x", "x_grad"),
+    ("UpsampleNearest", "x", "y", {"scale": 3}, "UpsampleNearestGradient", "x y_grad", "x_grad"),
     ("UpsampleBilinear", "x s", "y", {}, "UpsampleBilinearGradient", "y_grad x s", "x_grad"),
     ("ConvTranspose", "x w", "y", {"kernel": 2}, "ConvTransposeGradient", "x w y_grad",
      "w_grad x_grad"),
