@@ -103,6 +103,8 @@ class ExecutionStep:
         self._is_used = False
         self.num_threads: int | None = None
         self.concurrent_ops = False
+        # Attributes of nets that the step has seen to itself: nobody around it has to do so again.
+        self.settled: frozenset[str] = frozenset()
         if nets is not None:
             self.networks.extend([nets] if isinstance(nets, (Net, caffe2_pb2.NetDef)) else nets)
         if num_iter is not None:
@@ -148,8 +150,18 @@ class ExecutionStep:
         return find_net(self._nets, name)
 
     def get_all_attributes(self, name: str) -> list[Any]:
-        """What the nets of the step and its substeps remember under an attribute's name."""
-        return attributes_of(self._nets.values(), name)
+        """What the nets of the step and its substeps remember under an attribute's name; nothing of
+        those that have settled it."""
+        return attributes_of(self._unsettled(name).values(), name)
+
+    def _unsettled(self, name: str) -> dict[str, NetLike]:
+        if name in self.settled:
+            return {}
+        below = {key for substep in self._substeps for key in substep._nets}
+        found = {key: net for key, net in self._nets.items() if key not in below}
+        for substep in self._substeps:
+            found |= substep._unsettled(name)
+        return found
 
     def concurrent_nets(self) -> Iterator[str]:
         """Names of the nets whose operators `concurrent_ops` lets run side by side."""

@@ -318,7 +318,10 @@ class Task(Managed):
                 num_concurrent_instances=self.num_instances,
             )
         step = _with_reports(step, reports, self.name)
-        return add_setup_steps(step, *task, self.name)
+        step = add_setup_steps(step, *task, self.name)
+        # A task around this one would set it up in its own workspace, for all instances to share.
+        step.settled |= {TaskKeys.TASK_SETUP, TaskKeys.TASK_INSTANCE_SETUP, TaskKeys.REPORT_STEP}
+        return step
 
     def __repr__(self) -> str:
         return f"Task(name={self.name}, node={self.node}, outputs={self._outputs})"

@@ -263,6 +263,14 @@ def test_records_kept_in_a_file(tmp_path):
         DBFileReader(str(tmp_path / "nothing"), "minidb")
 
 
+def test_a_task_in_a_step_is_set_up_once(tmp_path):
+    """Else its instances would share what tells each of them to stop."""
+    step = CachedReader(source(range(3)).reader(), str(tmp_path / "kept")).build_cache_step()
+    text = str(Task(step).get_step().Proto())
+    assert text.count('network: "source_cursor_thread_init') == 1
+    assert text.count('network: "source_cursor_init') == 1
+
+
 def test_records_that_do_not_fill_a_batch_are_trimmed():
     dataset, net = source(range(7)), core.Net("trim")
     dataset.trim(net, 3)
