@@ -20,6 +20,7 @@ import sys
 # linker defines.
 ALLOWED = {
     *("memcpy", "memset", "memmove", "memcmp", "__stack_chk_fail", "_GLOBAL_OFFSET_TABLE_"),
+    *("__stack_pointer", "__indirect_function_table"),  # WebAssembly
     "__aarch64_ldadd8_relax",
 }
 
