@@ -12,6 +12,9 @@ from caffe2.graph.shapes import infer_shapes
 from caffe2.ops.declaration import Spec
 from caffe2.proto import caffe2_pb2
 
+# Of blobs with weights as kernels read them; known to native/operators/conv.cc.
+PACKED_SUFFIX = "#packed"
+
 
 def unresolved(
     net: caffe2_pb2.NetDef, known: Iterable[str], wanted: Sequence[str] = ()
@@ -95,6 +98,7 @@ class Model:
         """Parameters that nobody reads."""
         used = reads(self.predict).union(self.predict.external_output, self.stand_in)
         used |= reads(self.init)
+        used |= {name + PACKED_SUFFIX for name in used}
         return [name for name in self.filled if name not in used]
 
     def known(self, given: Mapping[str, Spec]) -> dict[str, Spec]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from caffe2 import _native, passes
 from caffe2.graph.fills import given_int8
+from caffe2.graph.model import PACKED_SUFFIX
 from caffe2.graph.operator import CreateOperator
 from caffe2.graph.predictor import add_tensor
 from caffe2.proto import caffe2_pb2
@@ -14,9 +15,6 @@ from caffe2.runtime.engine import new_workspace
 from caffe2.runtime.feeding import feed
 from caffe2.runtime.values import WorkspaceValues
 from caffe2.runtime.workspace import current
-
-# Of blobs with weights as kernels read them; known to native/operators/conv.cc.
-PACKED_SUFFIX = "#packed"
 
 
 def optimize(

@@ -210,7 +210,7 @@ def test_what_is_no_model_is_said(tmp_path, path):
         file.run_init(_native.Workspace(_native.Engine()))
 
 
-def test_the_program_writes_files_that_are_mapped(tmp_path):
+def test_the_program_writes_files_that_are_mapped(tmp_path, capsys):
     from caffe2 import cli
 
     for net, name in zip(pair(), ("init", "predict"), strict=True):
@@ -221,6 +221,9 @@ def test_the_program_writes_files_that_are_mapped(tmp_path):
     shape = ["--pack", "--shape", "x=2,3,20,20"]
     assert cli.main([*arguments, "-o", str(out), *shape]) == 0
     assert len(load_message(caffe2_pb2.ModelDef, out).net[0].op) == len(VALUES) + 3
+    capsys.readouterr()
+    assert cli.main(["verify", str(out)]) == 0
+    assert "read by nobody" not in capsys.readouterr().out
     assert cli.main([*arguments, "-o", str(out)]) == 0
     assert out.read_bytes().index(VALUES["w2"].tobytes()) % ALIGNMENT == 0
     np.testing.assert_array_equal(
