@@ -14,6 +14,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
+from caffe2.commands import printable
 from caffe2.graph.errors import FileError, UsageError
 
 # Modules of caffe2.commands, each loaded when it is asked for.
@@ -61,7 +62,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         else:
             program = " ".join(["caffe2", *([chosen] if chosen else [])])
             hint = f" (see {program} -h)" if isinstance(error, argparse.ArgumentError) else ""
-            print(f"{program}: {_text(error)}{hint}", file=sys.stderr)
+            text = "\n    ".join(map(printable, _text(error).split("\n")))
+            print(f"{program}: {text}{hint}", file=sys.stderr)
         return 2
 
 

@@ -6,7 +6,9 @@ import argparse
 import json
 import re
 import sys
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -14,6 +16,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from caffe2.commands import printable
 from caffe2.graph.errors import DamagedError, FileError, UsageError
 from caffe2.graph.files import load_message, load_net
 from caffe2.graph.model import Model, unresolved
@@ -22,6 +25,8 @@ from caffe2.ops.declaration import TOUCHES, Spec
 from caffe2.proto import caffe2_pb2
 
 Array = npt.NDArray[Any]
+
+_KINDS = "biufSUO"  # of types that blobs have; O for strings of any length
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
@@ -96,6 +101,7 @@ def parse_shapes(items: Sequence[str], model: Model) -> dict[str, Spec]:
         try:
             shape = tuple(int(dim) for dim in dims.split(",") if dim)
             dtype = np.dtype(kind or "float32")
+            name = name if dtype.kind in _KINDS else ""
         except (ValueError, TypeError):
             name = ""
         if not name or min(shape, default=0) < 0:
@@ -105,9 +111,13 @@ def parse_shapes(items: Sequence[str], model: Model) -> dict[str, Spec]:
     return found
 
 
+def _readable(model: Model) -> set[str]:
+    return {*model.inputs, *model.predict.external_input, *reads(model.predict)}
+
+
 def _check_names(given: Iterable[str], model: Model) -> None:
     """Inputs are given by their names, and so may be what a net reads else."""
-    there = {*model.inputs, *model.predict.external_input, *reads(model.predict)}
+    there = _readable(model)
     for name in given:
         if name not in there:
             inputs = ", ".join(model.inputs) or "none"
@@ -138,7 +148,7 @@ def read_inputs(options: argparse.Namespace, model: Model) -> dict[str, Array]:
         if spec.dtype.kind == "f":
             found[name] = rng.random(spec.shape).astype(spec.dtype)
         else:
-            found[name] = np.zeros(spec.shape, spec.dtype)
+            found[name] = np.full(spec.shape, b"" if spec.dtype.hasobject else 0, spec.dtype)
     for item in options.input:
         name, _, path = item.rpartition("=")
         if path.endswith(".npz"):
@@ -150,6 +160,9 @@ def read_inputs(options: argparse.Namespace, model: Model) -> dict[str, Array]:
             name = model.inputs[0]
         _check_names([name], model)
         found[name] = read_array(path) if path.endswith(".npy") else _image(path, options)
+    for name in found.keys() & set(_readable(model)):
+        if found[name].dtype.kind not in _KINDS:
+            raise UsageError(f"input '{name}' holds {found[name].dtype}, which no blob takes")
     missing = [n for n in model.inputs if n not in found and n not in model.stand_in]
     if model.stand_in and not found:
         missing = model.stand_in
@@ -158,11 +171,17 @@ def read_inputs(options: argparse.Namespace, model: Model) -> dict[str, Array]:
     return found
 
 
+_NO_ARRAYS = (
+    *(ValueError, TypeError, EOFError, SyntaxError, tokenize.TokenError),  # the header is Python
+    *(zipfile.BadZipFile, zlib.error, NotImplementedError),
+)
+
+
 def read_array(path: str) -> Array:
     """The array of a .npy file."""
     try:
         return cast(Array, np.load(path, allow_pickle=False))
-    except (ValueError, EOFError) as error:
+    except _NO_ARRAYS as error:
         raise FileError(path, f"holds no array: {error}") from None
 
 
@@ -171,7 +190,7 @@ def read_arrays(path: str) -> dict[str, Array]:
     try:
         with np.load(path, allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files}
-    except (ValueError, EOFError, TypeError, zipfile.BadZipFile) as error:
+    except _NO_ARRAYS as error:
         raise FileError(path, f"holds no arrays: {error}") from None
 
 
@@ -187,6 +206,12 @@ def _image(path: str, options: argparse.Namespace) -> Array:
             image = file.convert("RGB")
     except UnidentifiedImageError:
         raise FileError(path, "is neither .npy nor .npz nor an image that Pillow reads") from None
+    except Image.DecompressionBombError as error:
+        raise FileError(path, f"is no image to read: {error}") from None
+    except (OSError, ValueError, SyntaxError) as error:
+        if isinstance(error, OSError) and error.filename:
+            raise
+        raise FileError(path, f"is a damaged image: {error}") from None
     if options.size:
         size = re.fullmatch(r"([1-9]\d*)x([1-9]\d*)", options.size)
         if not size:
@@ -216,7 +241,13 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 def show_notes(command: str, notes: Iterable[str]) -> None:
     """Prints what is no error on the side."""
     for note in notes:
-        print(f"caffe2 {command}: note: {note}", file=sys.stderr)
+        print(printable(f"caffe2 {command}: note: {note}"), file=sys.stderr)
+
+
+def show(*lines: str) -> None:
+    """Prints lines."""
+    for line in lines:
+        print(printable(line))
 
 
 def show_json(value: Any) -> None:
@@ -227,7 +258,7 @@ def show_json(value: Any) -> None:
 def show_table(headers: Sequence[str], rows: Sequence[Sequence[Any]], right: str = "") -> None:
     """Prints rows under headers; those of the headers named in `right` are flush right.  With rich
     where it is installed and a person reads."""
-    texts = [["" if cell is None else str(cell) for cell in row] for row in rows]
+    texts = [["" if cell is None else printable(str(cell)) for cell in row] for row in rows]
     flush = ["right" if header in right.split() else "left" for header in headers]
     if sys.stdout.isatty():
         try:

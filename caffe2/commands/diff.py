@@ -16,6 +16,7 @@ from caffe2.commands.common import (
     load_model,
     read_arrays,
     read_inputs,
+    show,
     show_json,
 )
 from caffe2.graph.errors import UsageError
@@ -62,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         show_json({"differences": changes})
     elif changes:
-        print("\n".join(changes))
+        show(*changes)
     return 1 if changes else 0
 
 
@@ -124,7 +125,7 @@ def _tell_parting(found: dict[str, Any] | None, as_json: bool) -> int:
     if as_json:
         show_json({"first": found})
     elif found:
-        print(f"{found['blob']}: {found['problem']}")
+        show(f"{found['blob']}: {found['problem']}")
     else:
         print("no difference")
     return 1 if found else 0

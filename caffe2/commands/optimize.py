@@ -13,6 +13,7 @@ from caffe2.commands.common import (
     add_shapes,
     load_model,
     parse_shapes,
+    show,
     show_json,
 )
 from caffe2.graph.errors import UsageError
@@ -57,5 +58,5 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         show_json({"changes": notes, "before": before, "after": after})
     else:
-        print("\n".join([*notes, f"{before} operators before, {after} after"]))
+        show(*notes, f"{before} operators before, {after} after")
     return 0

@@ -18,6 +18,7 @@ from caffe2.commands.common import (
     load_model,
     read_inputs,
     shape_text,
+    show,
     show_json,
     show_notes,
     show_table,
@@ -73,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
     show_notes("run", model.notes)
     for name, value in outputs.items():
         array = np.asarray(value)
-        print(f"{name}  {shape_text(Spec(array.shape, array.dtype))}")
+        show(f"{name}  {shape_text(Spec(array.shape, array.dtype))}")
         for number, row in enumerate(top.get(name, [])):
             print(f"row {number}")
             show_table(

@@ -13,6 +13,7 @@ from caffe2.commands.common import (
     load_model,
     parse_shapes,
     shape_text,
+    show,
     show_json,
     show_table,
 )
@@ -88,7 +89,7 @@ def run(options: argparse.Namespace) -> int:
     print()
     for what in ("inputs", "outputs"):
         listed = ", ".join(f"{name} {shape}" for name, shape in facts[what].items())
-        print(f"{what:11}{listed or 'none'}")
+        show(f"{what:11}{listed or 'none'}")
     print(f"parameters {amount(facts['parameters'])} ({amount(facts['parameter_bytes'], 'B')})")
     unknown = any(op["flops"] is None for op in operators)
     print(f"flops      {amount(facts['flops'])}" + " of operators with known shapes" * unknown)
@@ -97,11 +98,11 @@ def run(options: argparse.Namespace) -> int:
         print("shapes of inputs are not known: give --shape NAME=1,3,224,224")
     if any(name in read for names in facts["unknown"].values() for name in names):
         first = next(iter(facts["unknown"]))
-        print(f"some shapes are not known before a run: those after {first}")
+        show(f"some shapes are not known before a run: those after {first}")
     for place, problem in facts["refused"].items():
-        print(f"refused    {place}: {problem}")
+        show(f"refused    {place}: {problem}")
     for note in facts["notes"]:
-        print(f"note: {note}")
+        show(f"note: {note}")
     for kind, places in facts["missing"].items():
-        print(f"missing    {kind}: {', '.join(places)}")
+        show(f"missing    {kind}: {', '.join(places)}")
     return 0

@@ -6,7 +6,7 @@ import argparse
 import re
 from collections.abc import Sequence
 
-from caffe2.commands.common import add_json, show_json
+from caffe2.commands.common import add_json, show, show_json
 from caffe2.graph.files import load_net, save_net
 from caffe2.graph.model import some
 from caffe2.graph.upgrade import upgrade_net
@@ -30,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         show_json({"changes": notes})
     else:
-        print("\n".join(_grouped(notes)) or "nothing to change")
+        show(*(_grouped(notes) or ["nothing to change"]))
     return 0
 
 

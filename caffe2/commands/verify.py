@@ -13,6 +13,7 @@ from caffe2.commands.common import (
     add_shapes,
     load_model,
     parse_shapes,
+    show,
     show_json,
 )
 from caffe2.graph.model import Model, unresolved
@@ -46,8 +47,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         show_json({"problems": problems, "notes": notes})
     else:
-        notes = [f"note: {note}" for note in notes]
-        print("\n".join([*(problems or ["no problems found"]), *notes]))
+        show(*(problems or ["no problems found"]), *(f"note: {note}" for note in notes))
     return 1 if problems else 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 from pathlib import Path
@@ -24,8 +25,11 @@ def write_atomically(path: str | os.PathLike[str], *content: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(draft, target)
-    except BaseException:
-        draft.unlink(missing_ok=True)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            draft.unlink()
+        if isinstance(error, OSError) and error.errno:
+            raise type(error)(error.errno, os.strerror(error.errno), os.fspath(path)) from None
         raise
     _sync_folder(target.parent)
 

@@ -29,7 +29,7 @@ _TOO_DEEP = f"messages are nested deeper than {DEEPEST}"
 
 _STRING_OR_WORD = re.compile(r""""(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|#[^\n]*|[A-Za-z_]\w*""")
 _BRACES = re.compile(_STRING_OR_WORD.pattern + r"|[{}<>]")
-_LFS = re.compile(rb"version https://git-lfs.github.com/spec/v1\n.*?size (\d+)", re.DOTALL)
+_LFS = re.compile(rb"version https://git-lfs.github.com/spec/v1\r?\n.*?size (\d+)", re.DOTALL)
 
 # How files begin that are often taken for nets, and what to do about them.
 _SIGNATURES: list[tuple[bytes, str]] = [
@@ -151,6 +151,8 @@ def _foreign(content: bytes) -> str:
         )
     if _is_minidb(content):
         return "a database (minidb): CreateDB opens it, for Load or TensorProtosDBInput"
+    if content[257:262] == b"ustar":
+        return "a tar archive: unpack it (tar -xf)"
     if _PICKLE.match(content):
         return "a Python pickle, such as Detectron's weights"
     return next((what for sign, what in _SIGNATURES if content.startswith(sign)), "")
@@ -226,8 +228,36 @@ def _other_kind(kind: type[Message], content: bytes, text: str | None) -> str:
         if _is_whole(message):
             names = ", ".join(net.name or "(unnamed)" for net in _nets_of(message))
             return description.format(nets=names)
-    if text is not None and re.search(r"^\s*(layers?|force_backward)\s*[:{]", text, re.MULTILINE):
+    if text is None:
+        return _other_program(content)
+    if re.search(r"^\s*(layers?|force_backward)\s*[:{]", text, re.MULTILINE):
         return "a net of Caffe 1 (layers, not operators): it has to be converted first"
+    return ""
+
+
+def _other_program(content: bytes) -> str:
+    """Whose model binary content is, by its fields: number and wire type, as tags have them."""
+    fields: dict[int, bytes] = {}
+    at = 0
+    while at < len(content):
+        tag, start = _varint(content, at)
+        size = {1: 8, 5: 4}.get(tag & 7, 0)
+        if tag & 7 == 2:
+            size, start = _varint(content, start)
+        elif tag & 7 == 0:
+            _, start = _varint(content, start)
+        elif not size:
+            return ""
+        at = start + size
+        fields.setdefault(tag, content[start : start + 1])
+    if at > len(content):
+        return ""
+    if fields.keys() >= {1 << 3, 7 << 3 | 2}:  # ir_version, graph
+        return "an ONNX model: caffe2.python.onnx.backend.prepare(onnx.load(path)) runs it"
+    if 100 << 3 | 2 in fields:  # layer
+        return "a net of Caffe 1 with its weights (layers, not operators): it has to be converted"
+    if fields.get(1 << 3 | 2) == b"\n" and 4 << 3 | 2 in fields:  # nodes with names, versions
+        return "a graph of TensorFlow (GraphDef), no net of Caffe2"
     return ""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from caffe2 import ops
 from caffe2.graph.costs import spec_bytes
@@ -14,6 +14,8 @@ from caffe2.graph.shapes import infer_shapes
 from caffe2.ops.arguments import OperatorError
 from caffe2.ops.declaration import Spec
 from caffe2.proto import caffe2_pb2
+
+_HINTS = 50  # problems with near names, which take long to find among many
 
 
 def verify(
@@ -36,7 +38,8 @@ def verify(
     everything = written.union(*(op.output for op in net.op))
     sound = set()
     for index, op in enumerate(net.op):
-        wrong = [*_unwritten(op, written, everything), *_declared(op)]
+        near = everything if len(problems) < _HINTS else set[str]()
+        wrong = [*_unwritten(op, written, everything, near), *_declared(op, bool(near))]
         problems.extend((index, text) for text in wrong)
         if not wrong:
             sound.add(index)
@@ -53,7 +56,7 @@ def verify(
         if name not in written:
             lines.append(
                 f"net \"{net.name}\": external output '{name}' is written by no operator"
-                f"{_near(name, written)}"
+                f"{_near(name, written if len(lines) < _HINTS else ())}"
             )
     return lines
 
@@ -112,9 +115,11 @@ def verify_model(
 
 def _nested(net: caffe2_pb2.NetDef) -> Iterable[str]:
     """What is wrong with operators inside of operators, each for itself."""
+    found = 0
     for where, op in every_operator(net):
-        if "," in where:
-            yield from (f"{where}: {text}" for text in _declared(op))
+        for text in _declared(op, found < _HINTS) if "," in where else ():
+            found += 1
+            yield f"{where}: {text}"
 
 
 def _slow(net: caffe2_pb2.NetDef) -> Iterable[str]:
@@ -138,23 +143,25 @@ def _large(net: caffe2_pb2.NetDef, specs: Mapping[str, Spec], memory: int) -> It
 
 
 def _unwritten(
-    op: caffe2_pb2.OperatorDef, written: set[str], everything: set[str]
+    op: caffe2_pb2.OperatorDef, written: set[str], everything: set[str], near: set[str]
 ) -> Iterable[str]:
     for position, name in enumerate(op.input):
         if name not in written:
-            hint = "; a later operator writes it" if name in everything else _near(name, everything)
+            hint = "; a later operator writes it" if name in everything else _near(name, near)
             yield (
                 f"input {position} '{name}' is neither an external input nor written by an "
                 f"earlier operator{hint}"
             )
 
 
-def _declared(op: caffe2_pb2.OperatorDef) -> Iterable[str]:
+def _declared(op: caffe2_pb2.OperatorDef, hint: bool = True) -> Iterable[str]:
     try:
         if check_operator(op) is None:
-            ops.find(op.type)
-    except ops.UnknownOperatorError as error:
-        yield str(error)
+            yield (
+                str(ops.UnknownOperatorError(op.type))
+                if hint
+                else f"no operator is called '{op.type}'"
+            )
     except OperatorError as error:
         yield _text(error)
 
@@ -163,7 +170,7 @@ def _text(error: OperatorError) -> str:
     return str(error).removeprefix(f"{error.operator}: ")
 
 
-def _near(name: str, names: Iterable[str]) -> str:
+def _near(name: str, names: Collection[str]) -> str:
     near = difflib.get_close_matches(name, list(names), 3)
     return f"; did you mean {' or '.join(near)}?" if near else ""
 

@@ -25,13 +25,18 @@ _loaded = False
 class UnknownOperatorError(KeyError):
     """No operator has this type; the text suggests near names."""
 
-    def __init__(self, type: str, near: list[str]) -> None:
-        hint = f"; did you mean {' or '.join(near)}?" if near else ""
-        super().__init__(f"no operator is called '{type}'{hint}")
-        self.type, self.near = type, near
+    def __init__(self, type: str) -> None:
+        super().__init__(type)
+        self.type = type
+
+    @property
+    def near(self) -> list[str]:
+        """Names that it may have been meant to be."""
+        return list(_near(self.type, len(_declarations)))
 
     def __str__(self) -> str:
-        return str(self.args[0])
+        hint = f"; did you mean {' or '.join(self.near)}?" if self.near else ""
+        return f"no operator is called '{self.type}'{hint}"
 
 
 def find(type: str) -> Declaration:
@@ -41,7 +46,7 @@ def find(type: str) -> Declaration:
     try:
         return _declarations[type]
     except KeyError:
-        raise UnknownOperatorError(type, list(_near(type, len(_declarations)))) from None
+        raise UnknownOperatorError(type) from None
 
 
 @functools.lru_cache(maxsize=256)  # looking is slow, and a net may ask for each of its operators

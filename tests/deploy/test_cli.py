@@ -257,6 +257,16 @@ def test_errors_have_a_code_of_their_own(capsys, model, tmp_path):
     (tmp_path / "page").write_text("<html></html>")
     (tmp_path / "empty.npy").write_bytes(b"")
     (tmp_path / "empty.npz").write_bytes(b"")
+    np.save("complex.npy", np.complex64([[1, 2]]))
+    (tmp_path / "open.npy").write_bytes(b"\x93NUMPY\x01\x00\x04\x00{1,\n")
+    np.savez_compressed("zeros.npz", x=np.zeros(999))
+    zipped = bytearray((tmp_path / "zeros.npz").read_bytes())
+    at = zipped.index(b"x.npy") + 25
+    zipped[at : at + 2] = b"\xff\xff"
+    (tmp_path / "zeros.npz").write_bytes(zipped)
+    giant = b"GIF89a" + bytes([255] * 4) + bytes(3) + b"," + bytes(4) + bytes([255] * 4) + bytes(9)
+    (tmp_path / "giant.gif").write_bytes(giant)
+    (tmp_path / "cut.ppm").write_bytes(b"P6 4 4 255 abc")
     for arguments, problem in (
         (["summary", "page"], "page holds no NetDef: it is an HTML page"),
         (["summary", "none"], "No such file"),
@@ -272,6 +282,14 @@ def test_errors_have_a_code_of_their_own(capsys, model, tmp_path):
         (["run", *model, "--input", "x=page"], "page is neither .npy nor .npz nor an image"),
         (["run", *model, "--input", "x=empty.npy"], "empty.npy holds no array"),
         (["run", *model, "--input", "empty.npz"], "empty.npz holds no arrays"),
+        (["run", *model, "--input", "x=complex.npy"], "input 'x' holds complex64, which no blob"),
+        (["run", *model, "--input", "x=open.npy"], "open.npy holds no array"),
+        (["run", *model, "--input", "zeros.npz"], "zeros.npz holds no arrays"),
+        (["run", *model, "--input", "x=giant.gif"], "giant.gif is no image to read"),
+        (["run", *model, "--input", "x=cut.ppm"], "cut.ppm is a damaged image"),
+        (["run", *model, "--shape", "x=1,2:complex64"], "--shape x=1,2:complex64: NAME=1,3"),
+        (["run", *model, "--shape", "x=1,2:object"], "has type string"),
+        (["run", *model, "--shape", "x=1,2", "--output", "no/y"], "run: no/y: No such file"),
         (["run", *model, "--shape", "x=1,2", "--top", "-1"], "--top is 1 or more"),
         (["run", *model, "--shape", "x=99999999999,9999"], "Unable to allocate"),
         (["verify"], "arguments are required: model (see caffe2 verify -h)"),
@@ -279,6 +297,17 @@ def test_errors_have_a_code_of_their_own(capsys, model, tmp_path):
         code, printed, error = run(capsys, *arguments)
         assert (code, printed) == (2, "") and problem in error
         assert error.startswith(f"caffe2 {arguments[0]}: ")
+
+
+def test_names_do_not_reach_the_terminal_as_they_are(capsys, model):
+    net = load_net("two")
+    net.op[0].input[0] = "\x1b[2J\nno problems found"
+    save_net(net, "escape")
+    for command in ("summary", "verify", "run", "diff"):
+        files = ["one", "escape"] if command != "diff" else ["two", "escape"]
+        _, printed, error = run(capsys, command, *files)
+        assert r"\x1b[2J" in printed + error
+        assert "\x1b" not in printed + error and "\nno problems" not in printed + error
 
 
 def test_errors_for_programs(capsys, model, tmp_path):

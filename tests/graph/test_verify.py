@@ -118,3 +118,12 @@ def test_a_blob_that_is_overwritten_has_its_new_shape():
     net = net_def(("Flatten", "x", "y"), ("Unheard", "y", "x"), ("Copy", "y", "z"))
     specs, _ = infer_shapes(net, floats(x=(2, 3, 4)))
     assert "x" not in specs and specs["z"].shape == (2, 12)
+
+
+def test_near_names_are_searched_for_the_first_problems_only():
+    net = caffe2_pb2.NetDef(external_input=["given"])
+    for index in range(60):
+        net.op.add(type="Relux", input=["givem"], output=[f"y{index}"])
+    hints = [line for line in verify(net) if "did you mean" in line]
+    assert "did you mean given?" in hints[0] and "did you mean Relu" in hints[1]
+    assert len(hints) == 50
