@@ -18,8 +18,10 @@ _LEFT_OUT = {"group", "no_bias", "order"}
 def fuse_depthwise(model: InferenceModel) -> list[str]:
     """Makes one ExpandDepthwise of a 1x1 Conv, Relu or Clip, and a depthwise Conv."""
     notes = []
+    # Nets without groups, most of them, need no closer look.
+    grouped = any(arg.name == "group" and arg.i > 1 for op in model.op for arg in op.arg)
     index = 0
-    while index < len(model.op):
+    while grouped and index < len(model.op):
         note = _fused_with_next(model, index)
         if note is None:
             index += 1
