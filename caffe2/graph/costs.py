@@ -72,8 +72,11 @@ def operator_flops(op: caffe2_pb2.OperatorDef, specs: Mapping[str, Spec]) -> int
     if kind == "ExpandDepthwise":
         if op.input[3] not in specs:
             return None
-        taps = elements(specs[op.input[3]]) // max(second.shape[0], 1)
-        return 2 * (elements(first) * second.shape[0] + written * taps)
+        expanded = max(second.shape[0], 1)
+        taps = elements(specs[op.input[3]]) // expanded
+        pixels = written // max(specs[op.output[0]].shape[1], 1)
+        projected = written if len(op.input) > 5 else 0
+        return 2 * expanded * (elements(first) + pixels * taps + projected)
     if kind == "ConvTranspose":
         return 2 * elements(first) * elements(second) // max(second.shape[0], 1)
     if kind in ("FC", "FCTransposed", "MatMul", "BatchMatMul"):

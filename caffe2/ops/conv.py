@@ -184,60 +184,100 @@ class ConvRelu:
 
 @operator(
     "ExpandDepthwise",
-    inputs="X expand_filter expand_bias filter bias",
+    inputs="X expand_filter expand_bias filter bias project_filter? project_bias?",
     outputs="Y",
     args={
         **geometry.window_arguments(),
         "order": Str("NCHW", choices=("NCHW",)),
         "min": Float(-math.inf),
         "max": Float(math.inf),
+        "filtered_min": Float(-math.inf),
+        "filtered_max": Float(math.inf),
     },
-    types=dict.fromkeys(("X", "expand_filter", "expand_bias", "filter", "bias"), FLOAT),
+    types=dict.fromkeys(
+        ("X", "expand_filter", "expand_bias", "filter", "bias", "project_filter", "project_bias"),
+        FLOAT,
+    ),
 )
 class ExpandDepthwise:
-    """A pointwise convolution and a depthwise one of its result, as in the inverted residuals of
-    MobileNetV2 (Sandler et al., 2018, arXiv 1801.04381): what is between them stays in the cache.
+    """A pointwise convolution, a depthwise one of its result and, if wanted, a pointwise one of
+    that, as in the inverted residuals of MobileNetV2 (Sandler et al., 2018, arXiv 1801.04381): what
+    is between them stays in the cache.
 
-    Y = Conv(Clip(Conv(X, expand_filter, expand_bias), min, max), filter, bias, group=E), with
-    kernel, stride, pad, dilation and legacy_pad as for Conv.
+    Z = Conv(Clip(Conv(X, expand_filter, expand_bias), min, max), filter, bias, group=E), with
+    kernel, stride, pad, dilation and legacy_pad as for Conv.  Y = Z, or
+    Conv(Clip(Z, filtered_min, filtered_max), project_filter, project_bias).
 
     X: float (N, C, H, W).  expand_filter: float (E, C, 1, 1).  filter: float (E, 1, kernel...).
-    expand_bias, bias: float (E,).  Y: float (N, E, output...).
+    expand_bias, bias: float (E,).  project_filter: float (K, E, 1, 1).  project_bias: float (K,).
+    Y: float (N, E or K, output...).
     """
 
     gradient = SHOULD_NOT_DO_GRADIENT
 
     def shape(
-        X: Spec, expand_filter: Spec, expand_bias: Spec, filter: Spec, bias: Spec, op: OpView
+        X: Spec,
+        expand_filter: Spec,
+        expand_bias: Spec,
+        filter: Spec,
+        bias: Spec,
+        project_filter: Spec | None,
+        project_bias: Spec | None,
+        op: OpView,
     ) -> Spec:
         spatial = geometry.spatial_shape(op.args, X)
         if len(spatial) != 2:
             raise OperatorError("X", f"has shape {X.shape}; 4 dimensions are needed")
         window = geometry.resolve_window(op.args, spatial)
-        expanded = expand_filter.shape[0] if expand_filter.shape else 0
-        for name, spec, needed in (
+        channels = expanded = expand_filter.shape[0] if expand_filter.shape else 0
+        needed = [
             ("expand_filter", expand_filter, (expanded, X.shape[1], 1, 1)),
             ("expand_bias", expand_bias, (expanded,)),
             ("filter", filter, (expanded, 1, *window.kernel)),
             ("bias", bias, (expanded,)),
-        ):
-            if spec.shape != needed or not expanded:
-                raise OperatorError(name, f"has shape {spec.shape}; {needed} is needed")
-        return Spec((X.shape[0], expanded, *window.output), X.dtype)
+        ]
+        if project_filter is not None:
+            if project_bias is None:
+                raise OperatorError("project_filter", "is given without a bias")
+            channels = project_filter.shape[0] if project_filter.shape else 0
+            needed += [
+                ("project_filter", project_filter, (channels, expanded, 1, 1)),
+                ("project_bias", project_bias, (channels,)),
+            ]
+        for name, spec, shape in needed:
+            if spec.shape != shape or not shape[0]:
+                raise OperatorError(name, f"has shape {spec.shape}; {shape} is needed")
+        return Spec((X.shape[0], channels, *window.output), X.dtype)
 
     def reference(
-        X: Array, expand_filter: Array, expand_bias: Array, filter: Array, bias: Array, op: OpView
+        X: Array,
+        expand_filter: Array,
+        expand_bias: Array,
+        filter: Array,
+        bias: Array,
+        project_filter: Array | None,
+        project_bias: Array | None,
+        op: OpView,
     ) -> Array:
+        def clip(x: Array, low: float, high: float) -> Array:
+            x = np.where(x < low, low, x)  # NaN is no bound
+            return np.where(x > high, high, x).astype(X.dtype)
+
+        def pointwise(x: Array, weights: Array, offsets: Array) -> Array:
+            sums = np.einsum("kc,nchw->nkhw", weights[:, :, 0, 0].astype(np.float64), x)
+            return sums + offsets[:, None, None]
+
         window = geometry.resolve_window(op.args, X.shape[2:])
-        weights = expand_filter[:, :, 0, 0].astype(np.float64)
-        between = np.einsum("ec,nchw->nehw", weights, X) + expand_bias[:, None, None]
-        between = np.where(between < op.args.min, op.args.min, between)  # NaN is no bound
-        between = np.where(between > op.args.max, op.args.max, between).astype(X.dtype)
-        padded = window.padded(between, 0)
-        y = np.zeros((*between.shape[:2], *window.output))
+        expanded = clip(pointwise(X, expand_filter, expand_bias), op.args.min, op.args.max)
+        padded = window.padded(expanded, 0)
+        y = np.zeros((*expanded.shape[:2], *window.output))
         for element, met in window.positions():
             y += padded[met] * filter[:, 0][element][:, None, None]
-        return (y + bias[:, None, None]).astype(X.dtype)
+        y += bias[:, None, None]
+        if project_filter is not None and project_bias is not None:
+            y = clip(y, op.args.filtered_min, op.args.filtered_max)
+            y = pointwise(y, project_filter, project_bias)
+        return y.astype(X.dtype)
 
 
 # The names with a number of axes take what Conv takes.

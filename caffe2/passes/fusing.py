@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from caffe2.graph.upgrade import HINTS
@@ -16,13 +18,14 @@ _LEFT_OUT = {"group", "no_bias", "order"}
 
 
 def fuse_depthwise(model: InferenceModel) -> list[str]:
-    """Makes one ExpandDepthwise of a 1x1 Conv, Relu or Clip, and a depthwise Conv."""
+    """Makes one ExpandDepthwise of a 1x1 Conv, Relu or Clip, and a depthwise Conv; and of the Relu
+    or Clip and 1x1 Conv after them."""
     notes = []
     # Nets without groups, most of them, need no closer look.
     grouped = any(arg.name == "group" and arg.i > 1 for op in model.op for arg in op.arg)
     index = 0
     while grouped and index < len(model.op):
-        note = _fused_with_next(model, index)
+        note = _expanded(model, index) or _projected(model, index)
         if note is None:
             index += 1
         else:
@@ -30,10 +33,51 @@ def fuse_depthwise(model: InferenceModel) -> list[str]:
     return notes
 
 
-def _fused_with_next(model: InferenceModel, index: int) -> str | None:
+def _expanded(model: InferenceModel, index: int) -> str | None:
     expand = model.op[index]
     if not _is_pointwise(model, index):
         return None
+    found = _next_layer(model, index)
+    if found is None or not _is_depthwise(model, found.last):
+        return None
+    depthwise = model.op[found.last]
+    fused = caffe2_pb2.OperatorDef()
+    fused.CopyFrom(depthwise)  # with its name and device
+    fused.type = "ExpandDepthwise"
+    fused.ClearField("engine")
+    fused.input[:] = [*expand.input, *depthwise.input[1:]]
+    del fused.arg[:]
+    fused.arg.extend(arg for arg in depthwise.arg if arg.name not in _LEFT_OUT)
+    return _put(model, index, found, fused, ("min", "max"))
+
+
+def _projected(model: InferenceModel, index: int) -> str | None:
+    depthwise = model.op[index]
+    if depthwise.type != "ExpandDepthwise" or len(depthwise.input) != 5:
+        return None
+    found = _next_layer(model, index)
+    if found is None or not _is_pointwise(model, found.last):
+        return None
+    project = model.op[found.last]
+    fused = caffe2_pb2.OperatorDef()
+    fused.CopyFrom(project)
+    fused.type = "ExpandDepthwise"
+    fused.ClearField("engine")
+    fused.input[:] = [*depthwise.input, *project.input[1:]]
+    del fused.arg[:]
+    fused.arg.extend(depthwise.arg)
+    return _put(model, index, found, fused, ("filtered_min", "filtered_max"))
+
+
+class _Next(NamedTuple):
+    """What alone reads an operator, with the Relu or Clip before it, if there is one."""
+
+    clip: int | None
+    bounds: tuple[float | None, float | None]
+    last: int
+
+
+def _next_layer(model: InferenceModel, index: int) -> _Next | None:
     clip: int | None = None
     bounds: tuple[float | None, float | None] = (None, None)
     last = _only_reader(model, index)
@@ -43,29 +87,29 @@ def _fused_with_next(model: InferenceModel, index: int) -> str | None:
             return None
         bounds = (0.0, None) if view.type == "Relu" else (view.args.min, view.args.max)
         last = _only_reader(model, clip)
-    if (
-        last is None
-        or not _is_depthwise(model, last)
-        or any(np.isnan(b) for b in bounds if b is not None)
-    ):
+    if last is None or any(np.isnan(b) for b in bounds if b is not None):
         return None
-    depthwise = model.op[last]
     # What is read has to last until then, and is not written in place.
-    if any(name in op.output for name in expand.input for op in model.op[index + 1 : last + 1]):
+    read = model.op[index].input
+    if any(name in op.output for name in read for op in model.op[index + 1 : last + 1]):
         return None
-    fused = caffe2_pb2.OperatorDef()
-    fused.CopyFrom(depthwise)  # with its name and device
-    fused.type = "ExpandDepthwise"
-    fused.ClearField("engine")
-    fused.input[:] = [*expand.input, *depthwise.input[1:]]
-    del fused.arg[:]
-    fused.arg.extend(arg for arg in depthwise.arg if arg.name not in _LEFT_OUT)
-    for name, bound in zip(("min", "max"), bounds, strict=True):
+    return _Next(clip, bounds, last)
+
+
+def _put(
+    model: InferenceModel,
+    index: int,
+    found: _Next,
+    fused: caffe2_pb2.OperatorDef,
+    bounds: tuple[str, str],
+) -> str:
+    for name, bound in zip(bounds, found.bounds, strict=True):
         if bound is not None:
             fused.arg.add(name=name, f=bound)
-    note = f"Conv '{expand.output[0]}' computed within Conv '{depthwise.output[0]}'"
-    depthwise.CopyFrom(fused)
-    for i in (clip, index):
+    what, last = model.op[index], model.op[found.last]
+    note = f"{what.type} '{what.output[0]}' computed within {last.type} '{last.output[0]}'"
+    last.CopyFrom(fused)
+    for i in (found.clip, index):
         if i is not None:
             del model.op[i]
     return note

@@ -1,5 +1,7 @@
 // Depthwise convolution: one filter per channel. On blocked activations every pixel of a block of
 // channels is one vector, and so is every tap of their filters.
+#include "kernels/conv_depthwise.h"
+
 #include "kernels/conv_direct.h"
 
 namespace caffe2::kernels::CAFFE2_KERNELS_ISA {
@@ -31,17 +33,6 @@ FORCE_INLINE Plan plan_for(const ConvShape& s, int threads) {
   return p;
 }
 
-// The taps that outputs see: `rows` rows of them, [left, right) of each.
-struct Taps {
-  int64_t rows, left, right;
-  int64_t kw, row, column;  // filters of a row; floats between rows and columns of taps in x
-};
-
-// What is done to sums.
-struct Ends {
-  vf bias, low, high;
-};
-
 constexpr int PIXELS = VL == 16 ? 8 : VL == 8 ? 4 : 6;  // outputs held in registers
 
 // P output pixels, STRIDE input pixels apart, that see the same taps, the first of which are at x
@@ -70,57 +61,35 @@ void sum_taps(const Taps& t, const float* x, const float* w, const Ends& ends, c
   for (int p = 0; p < P; p++) store(y + p * VL, min(high, max(low, acc[p])));
 }
 
-using Pixels = void (*)(const Taps&, const float*, const float*, const Ends&, const float*, float*);
-
 template <int STRIDE, int KW, int... I>
 Pixels pixels_for(int64_t count, std::integer_sequence<int, I...>) {
   static constexpr Pixels functions[] = {sum_taps<I + 1, STRIDE, KW>...};
   return functions[count - 1];
 }
 
-// How `count` pixels that see the whole width of the window are computed: in groups that fit into
-// registers, all of nearly the same size, the first `larger` of them with one more.
-struct Groups {
-  int64_t count = 0, size = 0, larger = 0;
-  int64_t step = 0;  // floats between the inputs of neighbouring outputs
-  Pixels one_more = nullptr, usual = nullptr;
-
-  Groups() = default;
-  Groups(const ConvShape& s, int64_t outputs) : step(s.stride_w * VL) {
-    if (outputs <= 0) return;
-    const bool dense = s.dilation_w == 1, known = s.stride_w <= 2;
-    count = known ? ceil_div(outputs, PIXELS) : outputs;
-    size = outputs / count;
-    larger = outputs - size * count;
-    const auto pick = [&](int64_t pixels) -> Pixels {
-      constexpr std::make_integer_sequence<int, PIXELS> all;
-      if (pixels > PIXELS) return nullptr;
-      if (s.stride_w == 2) {
-        return dense && s.kw == 3   ? pixels_for<2, 3>(pixels, all)
-               : dense && s.kw == 5 ? pixels_for<2, 5>(pixels, all)
-                                    : pixels_for<2, 0>(pixels, all);
-      }
-      return dense && s.kw == 3   ? pixels_for<1, 3>(pixels, all)
-             : dense && s.kw == 5 ? pixels_for<1, 5>(pixels, all)
-                                  : pixels_for<1, 0>(pixels, all);
-    };
-    usual = pick(size);
-    one_more = pick(size + 1);
-  }
-
-  FORCE_INLINE void sum(const Taps& t, const float* x, const float* w, const Ends& ends,
-                        const float* add, float* y) const {
-    for (int64_t i = 0; i < count; i++) {
-      const bool more = i < larger;
-      (more ? one_more : usual)(t, x, w, ends, add, y);
-      x += (size + more) * step;
-      y += (size + more) * VL;
-      if (add) add += (size + more) * VL;
-    }
-  }
-};
-
 }  // namespace
+
+Groups::Groups(const ConvShape& s, int64_t outputs) : step(s.stride_w * VL) {
+  if (outputs <= 0) return;
+  const bool dense = s.dilation_w == 1, known = s.stride_w <= 2;
+  count = known ? ceil_div(outputs, PIXELS) : outputs;
+  size = outputs / count;
+  larger = outputs - size * count;
+  const auto pick = [&](int64_t pixels) -> Pixels {
+    constexpr std::make_integer_sequence<int, PIXELS> all;
+    if (pixels > PIXELS) return nullptr;
+    if (s.stride_w == 2) {
+      return dense && s.kw == 3   ? pixels_for<2, 3>(pixels, all)
+             : dense && s.kw == 5 ? pixels_for<2, 5>(pixels, all)
+                                  : pixels_for<2, 0>(pixels, all);
+    }
+    return dense && s.kw == 3   ? pixels_for<1, 3>(pixels, all)
+           : dense && s.kw == 5 ? pixels_for<1, 5>(pixels, all)
+                                : pixels_for<1, 0>(pixels, all);
+  };
+  usual = pick(size);
+  one_more = pick(size + 1);
+}
 
 std::size_t depthwise_packed_bytes(const ConvShape& s) {
   return (std::size_t)(round_up(s.c, VL) * s.kh * s.kw) * sizeof(float);
@@ -220,129 +189,6 @@ void depthwise_forward(const ConvForward& f, const float* x, const float* packed
                    add ? add + at : nullptr, out + at);
     }
     if (!y_blocked) transpose(pixels, channels, strip_out, VL, y + corner, z.pixels);
-  });
-}
-
-// ---- after a pointwise convolution -------------------------------------------
-
-namespace {
-
-// A block of work is a strip of output rows of a pair of channel vectors of one image: what the
-// pointwise convolution gives of the rows that the strip looks at, with the border around them,
-// fits into the nearer caches, and few of them are computed for two strips. Of wide images rather
-// the latter: what is computed twice costs more than a farther cache.
-struct PairPlan {
-  DirectLayout expand;
-  ConvSizes sizes;  // of the depthwise convolution
-  int64_t c_blocks, pairs, rows, strips;
-  int64_t plane;  // floats of one vector of a strip's input
-  std::size_t shared_bytes, lane_bytes;
-};
-
-FORCE_INLINE PairPlan pair_plan_for(const ExpandDepthwise& f) {
-  constexpr int64_t HELD = 96 * 1024;  // floats
-  const ConvShape& s = f.depthwise;
-  PairPlan p = {DirectLayout(f.expand), ConvSizes(s), ceil_div(f.expand.c, VL), 0, 0, 0, 0, 0, 0};
-  p.pairs = ceil_div(p.expand.k_vectors, TILE_VECTORS);
-  const int64_t width = InputRows(s, 0, 1).width;
-  const int64_t fit = HELD / (width * VL * TILE_VECTORS) - p.sizes.reach_h;
-  p.rows = max_of(ceil_div(2 * p.sizes.reach_h, s.stride_h), fit / s.stride_h + 1);
-  p.strips = ceil_div(p.sizes.oh, p.rows);
-  p.rows = ceil_div(p.sizes.oh, p.strips);
-  p.plane = InputRows(s, 0, p.rows).rows * width * VL;
-  Slices shared(nullptr), lane(nullptr);
-  shared.take<Run>(p.c_blocks);
-  shared.take(2 * p.expand.k_vectors * VL);  // biases
-  p.shared_bytes = shared.bytes();
-  lane.take(p.plane * TILE_VECTORS);
-  p.lane_bytes = lane.bytes();
-  return p;
-}
-
-}  // namespace
-
-std::size_t expand_depthwise_scratch_bytes(const ExpandDepthwise& f, int threads) {
-  const PairPlan p = pair_plan_for(f);
-  const int64_t blocks = f.depthwise.n * p.strips * p.pairs;
-  return p.shared_bytes + (std::size_t)lane_count(threads, blocks) * p.lane_bytes;
-}
-
-// The rows that a strip looks at, of a pair of vectors of a pointwise convolution, and the border.
-static void expand_rows(const ConvShape& s, const InputRows& in, TileShape& shape, TilePointers at,
-                        int vectors, float* held) {
-  const RowTiles tiles(s.w);
-  const std::size_t left = s.pad_l * VL * sizeof(float), right = s.pad_r * VL * sizeof(float);
-  const float* x = at.a;
-  for (int64_t i = 0; i < in.rows; i++) {
-    float* row = held + i * in.width * VL;
-    const int64_t from = in.top + i;
-    if (from < 0 || from >= s.h) {
-      for (int v = 0; v < vectors; v++) {
-        __builtin_memset(row + v * shape.out_vector, 0, in.width * VL * sizeof(float));
-      }
-      continue;
-    }
-    for (int v = 0; v < vectors; v++) {
-      float* border = row + v * shape.out_vector;
-      __builtin_memset(border, 0, left);
-      __builtin_memset(border + (s.pad_l + s.w) * VL, 0, right);
-    }
-    for (int64_t t = 0; t < tiles.tiles; t++) {
-      at.a = x + (from * s.w + tiles.begin(t)) * VL;
-      at.out = row + (s.pad_l + tiles.begin(t)) * VL;
-      tile_for(Spacing::kVector, tiles.height(t), vectors)(shape, at);
-    }
-  }
-}
-
-void expand_depthwise(const ExpandDepthwise& f, const float* x, const float* expand_packed,
-                      const float* packed, float* y, void* scratch, const Parallel& parallel) {
-  const ConvShape& s = f.depthwise;
-  const PairPlan plan = pair_plan_for(f);
-  const ConvSizes& z = plan.sizes;
-  const DirectLayout& expand = plan.expand;
-  const Groups groups(s, z.ow);
-  const int64_t channels = expand.k_vectors * VL, plane = s.h * s.w * VL;
-  Slices shared(scratch);
-  Run* runs = shared.take<Run>(plan.c_blocks);
-  float* biases = shared.take(2 * channels);
-  for (int64_t c = 0; c < plan.c_blocks; c++) {
-    runs[c] = {(ptrdiff_t)(c * plane), (ptrdiff_t)min_of<int64_t>(VL, f.expand.c - c * VL)};
-  }
-  __builtin_memset(biases, 0, 2 * channels * sizeof(float));
-  if (f.expand_bias) copy(f.expand_bias, s.c, biases);
-  if (f.bias) copy(f.bias, s.c, biases + channels);
-
-  for_blocks(parallel, s.n * plan.strips * plan.pairs, [&](int64_t block, int lane) {
-    const int64_t vector = block % plan.pairs * TILE_VECTORS, rest = block / plan.pairs;
-    const int64_t image = rest / plan.strips, first = rest % plan.strips * plan.rows;
-    const int64_t last = min_of(first + plan.rows, z.oh);
-    const int vectors = expand.vectors_in_pair(vector);
-    const InputRows in(s, first, last - first);
-    float* held = (float*)((char*)scratch + plan.shared_bytes + lane * plan.lane_bytes);
-
-    TileShape shape;
-    shape.runs = runs;
-    shape.run_count = plan.c_blocks;
-    shape.w_step = vectors * VL;
-    shape.out_row = VL;
-    shape.out_vector = plan.plane;
-    shape.bounds = f.between;
-    TilePointers at = {x + image * plan.c_blocks * plane,
-                       expand.pair((float*)expand_packed, 0, vector), nullptr};
-    at.bias_vector = biases + vector * VL;
-    expand_rows(s, in, shape, at, vectors, held);
-
-    const Taps taps = {s.kh, 0, s.kw, s.kw, s.dilation_h * in.width * VL, s.dilation_w * VL};
-    for (int64_t v = 0; v < vectors; v++) {
-      const int64_t c = (vector + v) * VL;
-      const Ends ends = {load(biases + channels + c), splat(f.bounds.low), splat(f.bounds.high)};
-      float* to = y + ((image * expand.k_vectors + vector + v) * z.oh + first) * z.ow * VL;
-      for (int64_t row = 0; row < last - first; row++, to += z.ow * VL) {
-        groups.sum(taps, held + v * plan.plane + row * s.stride_h * in.width * VL,
-                   packed + c * z.taps, ends, nullptr, to);
-      }
-    }
   });
 }
 

@@ -96,14 +96,21 @@ struct ConvForward {
   Bounds bounds;
 };
 
-// A pointwise convolution and a depthwise one of its result, which stays in the cache:
-//   y = cut(depthwise(cut(x * expand weights + expand_bias, between)) + bias)
-// x and y are blocked. `expand` has a window of 1x1, stride 1, no pads and one group; `depthwise`
-// takes what it gives, with as many groups as channels.
+// A pointwise convolution, a depthwise one of its result and, if `project` has weights, a pointwise
+// one of that, as in an inverted residual (Sandler et al., 2018, arXiv 1801.04381):
+//   y = project(depthwise(expand(x))) + add, each layer followed by its bias and bounds
+// What is between the layers stays in the cache. x, y and add are blocked. Pointwise convolutions
+// have a window of 1x1, stride 1, no pads and one group; `depthwise` has as many groups as
+// channels. A sum over channels is the same with any number of threads.
 struct ExpandDepthwise {
-  ConvShape expand, depthwise;
-  const float *expand_bias = nullptr, *bias = nullptr;  // one value per channel of y, or null
-  Bounds between, bounds;
+  struct Layer {
+    ConvShape shape;
+    const float* weights = nullptr;  // packed with kDirect, those of `depthwise` with kDepthwise
+    const float* bias = nullptr;     // a value per output channel, or null
+    Bounds bounds;
+  };
+  Layer expand, depthwise, project;
+  const float* add = nullptr;  // shaped as y, or null; may be y itself; only with `project`
 };
 
 // 2-D pooling over `planes` = n * c maps, or n * ceil(c / v) blocked ones of v channels each. The
@@ -245,10 +252,9 @@ struct Table {
                     float* packed, const Parallel& parallel);
   void (*conv_forward)(const ConvForward& f, const float* x, const float* packed, float* y,
                        void* scratch, const Parallel& parallel);
-  // Weights are packed for `expand` with kDirect and for `depthwise` with kDepthwise.
   std::size_t (*expand_depthwise_scratch_bytes)(const ExpandDepthwise& f, int threads);
-  void (*expand_depthwise)(const ExpandDepthwise& f, const float* x, const float* expand_packed,
-                           const float* packed, float* y, void* scratch, const Parallel& parallel);
+  void (*expand_depthwise)(const ExpandDepthwise& f, const float* x, float* y, void* scratch,
+                           const Parallel& parallel);
   void (*conv_backward_data)(const ConvShape& s, ConvAlgorithm algorithm, const float* dy,
                              const float* weights, float* dx, void* scratch,
                              const Parallel& parallel);

@@ -207,6 +207,7 @@ def test_a_sum_that_does_not_fit_runs_by_itself(add):
 def test_filters_are_packed_anew_when_they_change():
     rng = np.random.default_rng(2)
     shapes = {"x": (1, 5, 6, 6), "we": (20, 5, 1, 1), "be": (20,), "wd": (20, 1, 3, 3), "bd": (20,)}
+    shapes |= {"wp": (7, 20, 1, 1), "bp": (7,)}
     net = caffe2_pb2.NetDef(name="net", external_input=shapes)
     net.op.append(core.CreateOperator("ExpandDepthwise", list(shapes), ["y"], kernel=3, max=1.0))
     workspace.ResetWorkspace()
@@ -215,12 +216,55 @@ def test_filters_are_packed_anew_when_they_change():
         workspace.FeedBlob(name, value)
     workspace.CreateNet(net)
     body = ops.find("ExpandDepthwise")
-    for changed in ("x", "we", "wd", "be"):
+    for changed in ("x", "we", "wd", "be", "wp"):
         fed[changed] = rng.normal(size=shapes[changed]).astype(np.float32)
         workspace.FeedBlob(changed, fed[changed])
         workspace.RunNet("net")
         (wanted,) = body.run(body.view_of(net.op[0]), list(fed.values()))
         close(workspace.FetchBlob("y"), wanted)
+
+
+@pytest.mark.parametrize("channels", [5, 16])  # plain and blocked
+@pytest.mark.parametrize("output", ["y", "x"])
+def test_an_inverted_residual_adds_its_input(channels, output):
+    rng = np.random.default_rng(4)
+    shapes = {"we": (40, channels, 1, 1), "be": (40,), "wd": (40, 1, 3, 3), "bd": (40,)}
+    shapes |= {"wp": (channels, 40, 1, 1), "bp": (channels,)}
+    params = {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+    init, net = core.Net("init"), core.Net("predict")
+    for name, value in params.items():
+        init.GivenTensorFill([], name, shape=value.shape, values=value.ravel())
+    net.AddExternalInput("x", *params)
+    net.Conv(["x", "we", "be"], "e", kernel=1)
+    net.Relu("e", "e")
+    net.Conv(["e", "wd", "bd"], "d", kernel=3, pad=1, group=40)
+    net.Relu("d", "d")
+    net.Conv(["d", "wp", "bp"], "p", kernel=1)
+    net.Add(["p", "x"], output)
+    net.Relu(output, "z")
+    net.AddExternalOutput("z", output)
+    fused, plain = (workspace.Predictor(init, net, optimize=opt) for opt in (True, False))
+    image = np.ones((1, channels, 6, 6), np.float32)
+    types = [op[0] for op in fused.time_operators([image], 1)]
+    assert types == ["ExpandDepthwise", "Add", "Relu"]
+    for size in (6, 9):
+        x = rng.normal(size=(2, channels, size, size)).astype(np.float32)
+        for found, wanted in zip(fused.run([x]), plain.run([x]), strict=True):
+            close(found, wanted)
+    # What cannot be added on the way is added afterwards, or refused as it ever was.
+    wide = rng.normal(size=(1, channels, 6, 6)).astype(np.float32)
+    close(fused.run([wide])[0], plain.run([wide])[0])
+
+
+def test_a_projection_needs_a_bias():
+    workspace.ResetWorkspace()
+    for name, shape in {"x": (1, 2, 3, 3), "w": (4, 2, 1, 1), "f": (4, 1, 3, 3)}.items():
+        workspace.FeedBlob(name, np.ones(shape, np.float32))
+    workspace.FeedBlob("b", np.zeros(4, np.float32))
+    inputs = ["x", "w", "b", "f", "b", "w"]
+    op = core.CreateOperator("ExpandDepthwise", inputs, ["y"], kernel=3)
+    with pytest.raises(RuntimeError, match=r"ExpandDepthwise.*'w' is given without a bias"):
+        workspace.RunOperatorOnce(op)
 
 
 def test_without_bounds_infinities_stay_between_two_convolutions():

@@ -38,6 +38,7 @@ def net_of(op_type, inputs, outputs=("out",), **arguments):
 
 X4 = floats(2, 4, 5, 7)
 
+EXPAND_DEPTHWISE = [floats(6, 4, 1, 1), floats(6), floats(6, 1, 3, 3), floats(6)]
 OPERATORS = [
     *((name, [floats(2, 3)], {}) for name in ("Negative", "Copy", "StopGradient", "Sqr", "Swish")),
     ("LeakyRelu", [floats(5)], {"alpha": 0.25}),
@@ -62,8 +63,13 @@ OPERATORS = [
     ("Conv", [X4, floats(4, 2, 2, 3)], {"kernel_h": 2, "kernel_w": 3, "group": 2}),
     (
         "ExpandDepthwise",
-        [X4, floats(6, 4, 1, 1), floats(6), floats(6, 1, 3, 3), floats(6)],
+        [X4, *EXPAND_DEPTHWISE],
         {"kernel": 3, "pad": 1, "stride": 2, "min": 0.0, "max": 1.0},
+    ),
+    (
+        "ExpandDepthwise",
+        [X4, *EXPAND_DEPTHWISE, floats(2, 6, 1, 1), floats(2)],
+        {"kernel": 3, "max": 1.0, "filtered_min": -0.5, "filtered_max": 0.5},
     ),
     ("ConvTranspose", [X4, floats(4, 3, 2, 2)], {"kernel": 2, "stride": 2, "adj": 1}),
     ("MaxPool", [X4], {"kernels": [2, 2], "strides": [2, 1], "pads": [0, 1, 1, 0]}),

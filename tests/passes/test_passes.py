@@ -34,6 +34,8 @@ PARAMS = {
     "be": values(8),
     "wd": values(8, 1, 3, 3),
     "bd": values(8),
+    "wp": values(5, 8, 1, 1),
+    "bp": values(5),
 }
 BN = ("gamma", "beta", "mean", "var")
 CONV = core.CreateOperator("Conv", ["x", "w", "b"], ["y"], kernel=3, pad=1)
@@ -94,6 +96,43 @@ def test_a_depthwise_convolution_computes_its_input(between):
     assert (optimized.op[0].name, optimized.op[0].device_option.node_name) == ("down", "here")
     assert notes == ["fuse_depthwise: Conv 'e' computed within Conv 'z'"]
     check(net, [o.type for o in net.op], without=["fuse_depthwise"])
+
+
+PROJECT = op("Conv", ["z", "wp", "bp"], ["p"], kernel=1)
+
+
+@pytest.mark.parametrize("clip", [None, "Relu", "Clip"])
+def test_three_convolutions_become_one(clip):
+    between = {
+        None: (),
+        "Relu": (op("Relu", ["z"], ["z"]),),
+        "Clip": (op("Clip", ["z"], ["c"], min=-0.5, max=0.5),),
+    }[clip]
+    project = op("Conv", [between[0].output[0] if clip else "z", "wp", "bp"], ["p"], kernel=1)
+    net = net_of(EXPAND, op("Relu", ["e"], ["e"]), DEPTHWISE, *between, project, outputs=("p",))
+    net.op[-1].name = "last"
+    optimized, notes = check(net, ["ExpandDepthwise"])
+    assert optimized.op[0].name == "last"
+    assert notes == [
+        "fuse_depthwise: Conv 'e' computed within Conv 'z'",
+        "fuse_depthwise: ExpandDepthwise 'z' computed within Conv 'p'",
+    ]
+
+
+@pytest.mark.parametrize(
+    "operators, outputs",
+    [
+        ((PROJECT,), ("z", "p")),
+        ((op("Conv", ["z", "wp", "bp"], ["p"], kernel=1, stride=2),), ("p",)),
+        ((op("Relu", ["x"], ["x"]), PROJECT), ("p",)),
+        ((op("Clip", ["z"], ["z"], max=float("nan")), PROJECT), ("p",)),
+        ((op("Conv", ["z", "wp"], ["p"], kernel=1),), ("p",)),
+    ],
+    ids=["output", "stride", "x changes", "no bound", "no bias"],
+)
+def test_what_is_seen_of_the_filtered_stays(operators, outputs):
+    types = ["ExpandDepthwise", *(o.type for o in operators)]
+    check(net_of(EXPAND, DEPTHWISE, *operators, outputs=outputs), types)
 
 
 @pytest.mark.parametrize(

@@ -56,10 +56,17 @@ def conv(op: Operator) -> None:
 
 
 def expand_depthwise(op: Operator) -> None:
-    x, expand, expand_bias, filter, bias = op.inputs
-    between = op.step("Conv", [x, expand, expand_bias], kernel_shape=[1, 1])
-    between = op.step("Clip", [between], min=float(op.arg("min")), max=float(op.arg("max")))
-    op.emit("Conv", [between, filter, bias], **_window(op), group=op.shape(3)[0])
+    x, expand, expand_bias, filter, bias, *project = op.inputs
+    y = op.step("Conv", [x, expand, expand_bias], kernel_shape=[1, 1])
+    y = op.step("Clip", [y], min=float(op.arg("min")), max=float(op.arg("max")))
+    depthwise: dict[str, Any] = {**_window(op), "group": op.shape(3)[0]}
+    if not project:
+        op.emit("Conv", [y, filter, bias], **depthwise)
+        return
+    y = op.step("Conv", [y, filter, bias], **depthwise)
+    bounds = {name: float(op.arg(f"filtered_{name}")) for name in ("min", "max")}
+    y = op.step("Clip", [y], **bounds)
+    op.emit("Conv", [y, *project], kernel_shape=[1, 1])
 
 
 def conv_transpose(op: Operator) -> None:
