@@ -244,6 +244,15 @@ def main() -> None:
     parser.add_argument("--json", metavar="FILE")
     parser.add_argument("--picture", metavar="FILE")
     options = parser.parse_args()
+    default = QUICK if options.quick else ROWS
+    names = options.rows.split(",") if options.rows else list(default)
+    for name in [*names, *([options.start] if options.start else [])]:
+        net, _, batch = name.partition(":")
+        if net not in nets.NETS or not (batch or "1").isdigit() or batch == "0":
+            parser.error(f"no row {name!r}: a net of {', '.join(nets.NETS)}, and :batch")
+    threads = (options.threads or ("1" if options.quick else "1,2")).split(",")
+    if not all(number.isdigit() and int(number) > 0 for number in threads):
+        parser.error(f"--threads {options.threads}: numbers from 1, separated by commas")
 
     pythons = options.python or [sys.executable]
     few = options.quick or options.start
@@ -256,12 +265,10 @@ def main() -> None:
         for system, row in sorted(result["start"].items(), key=lambda item: item[1]["seconds"]):
             print(f"{system:13} {row['seconds']:6.2f} s {row['peak_mb']:6.0f} MB")
     else:
-        names = options.rows.split(",") if options.rows else QUICK if options.quick else ROWS
-        threads = options.threads or ("1" if options.quick else "1,2")
         for name in names:
             with tempfile.TemporaryDirectory() as folder:
                 prepare(name, Path(folder))
-                for number in map(int, threads.split(",")):
+                for number in map(int, threads):
                     row = compare(name, number, Path(folder), pythons, rounds, options.seconds)
                     result["rows"].append(row)
                     show(row)

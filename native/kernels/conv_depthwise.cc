@@ -33,7 +33,7 @@ FORCE_INLINE Plan plan_for(const ConvShape& s, int threads) {
   return p;
 }
 
-constexpr int PIXELS = VL == 16 ? 8 : VL == 8 ? 4 : 6;  // outputs held in registers
+constexpr int PIXELS = VL == 16 ? 14 : 8;  // outputs held in registers
 
 // P output pixels, STRIDE input pixels apart, that see the same taps, the first of which are at x
 // and w; KW: the window's width when all of it is seen, or 0.

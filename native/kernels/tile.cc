@@ -63,13 +63,6 @@ void tile(const TileShape& t, const TilePointers& at) {
       UNROLL_ROWS for (int p = 0; p < P; p++) acc[p][q] = start;
     }
   }
-  // Results are needed at the end: by then the caches have what they replace.
-  UNROLL_ROWS for (int p = 0; p < P; p++) {
-    UNROLL_VECTORS for (int q = 0; q < Q; q++) {
-      __builtin_prefetch(at.out + p * t.out_row + q * t.out_vector, 1, 3);
-      if (at.add) __builtin_prefetch(at.add + p * t.out_row + q * t.out_vector, 0, 3);
-    }
-  }
 
   const ptrdiff_t a_step = t.a_step, w_step = t.w_step, w_vector = t.w_vector;
   const float* w = at.w;
