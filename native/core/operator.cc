@@ -182,8 +182,8 @@ void Operator::output_value(int i, BlobValue value) {
   staged_[i].used = true;
 }
 
-void* Operator::scratch(size_t bytes) {
-  scratch_.push_back(engine_.scratch().take(bytes));
+void* Operator::scratch(int64_t bytes) {
+  scratch_.push_back(engine_.scratch().take(checked_size(bytes)));
   return scratch_.back()->data();
 }
 

@@ -164,7 +164,11 @@ class Operator {
   [[noreturn]] void decline_fusion() const { throw Declined(); }
 
   // Memory until the end of this run, from the engine's scratch pool.
-  void* scratch(size_t bytes);
+  void* scratch(int64_t bytes);
+  template <class T>
+  T* scratch(int64_t count) {
+    return static_cast<T*>(scratch(checked_multiply(count, sizeof(T))));
+  }
 
   RandomStream next_random_stream() { return {seed_, static_cast<uint32_t>(position_), runs_++}; }
 

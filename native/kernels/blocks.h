@@ -91,15 +91,15 @@ class Slices {
   FORCE_INLINE explicit Slices(void* base) : base_((uintptr_t)base) {}
   template <class T = float>
   FORCE_INLINE T* take(int64_t count) {
-    T* slice = (T*)(base_ + bytes_);
-    bytes_ += (std::size_t)round_up(count * (int64_t)sizeof(T), kAlignment);
+    T* slice = (T*)(base_ + (uintptr_t)bytes_);
+    bytes_ += round_up(count * (int64_t)sizeof(T), kAlignment);
     return slice;
   }
-  FORCE_INLINE std::size_t bytes() const { return bytes_; }
+  FORCE_INLINE int64_t bytes() const { return bytes_; }
 
  private:
   uintptr_t base_;
-  std::size_t bytes_ = 0;
+  int64_t bytes_ = 0;
 };
 
 }  // namespace caffe2::kernels::CAFFE2_KERNELS_ISA

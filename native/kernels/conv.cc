@@ -6,8 +6,8 @@
 
 namespace caffe2::kernels::CAFFE2_KERNELS_ISA {
 
-std::size_t conv_scratch_bytes(const ConvShape& s, ConvPass pass, ConvAlgorithm algorithm,
-                               int threads) {
+int64_t conv_scratch_bytes(const ConvShape& s, ConvPass pass, ConvAlgorithm algorithm,
+                           int threads) {
   const bool forward = pass == ConvPass::kForward, by_data = pass == ConvPass::kBackwardData;
   switch (algorithm) {
     case ConvAlgorithm::kDirect:
@@ -28,7 +28,7 @@ std::size_t conv_scratch_bytes(const ConvShape& s, ConvPass pass, ConvAlgorithm 
   return 0;
 }
 
-std::size_t conv_packed_bytes(const ConvShape& s, ConvAlgorithm algorithm) {
+int64_t conv_packed_bytes(const ConvShape& s, ConvAlgorithm algorithm) {
   switch (algorithm) {
     case ConvAlgorithm::kDirect:
       return direct_packed_bytes(s);

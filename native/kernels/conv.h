@@ -56,36 +56,36 @@ void add_slices(int64_t count, int64_t size, const float* slices, float* total,
                 const Parallel& parallel);
 
 // conv_direct.cc, conv_direct_gradient.cc
-std::size_t direct_packed_bytes(const ConvShape& s);
+int64_t direct_packed_bytes(const ConvShape& s);
 void direct_pack(const ConvShape& s, const float* weights, float* packed, const Parallel& parallel);
-std::size_t direct_forward_scratch(const ConvShape& s, int threads);
+int64_t direct_forward_scratch(const ConvShape& s, int threads);
 void direct_forward(const ConvForward& f, const float* x, const float* packed, float* y,
                     void* scratch, const Parallel& parallel);
-std::size_t direct_backward_data_scratch(const ConvShape& s, int threads);
+int64_t direct_backward_data_scratch(const ConvShape& s, int threads);
 void direct_backward_data(const ConvShape& s, const float* dy, const float* weights, float* dx,
                           void* scratch, const Parallel& parallel);
-std::size_t direct_backward_weights_scratch(const ConvShape& s, int threads);
+int64_t direct_backward_weights_scratch(const ConvShape& s, int threads);
 void direct_backward_weights(const ConvShape& s, const float* x, const float* dy, float* dw,
                              void* scratch, const Parallel& parallel);
 
 // conv_im2col.cc, conv_im2col_gradient.cc
-std::size_t im2col_packed_bytes(const ConvShape& s);
+int64_t im2col_packed_bytes(const ConvShape& s);
 void im2col_pack(const ConvShape& s, const float* weights, float* packed, const Parallel& parallel);
-std::size_t im2col_forward_scratch(const ConvShape& s, int threads);
+int64_t im2col_forward_scratch(const ConvShape& s, int threads);
 void im2col_forward(const ConvForward& f, const float* x, const float* packed, float* y,
                     void* scratch, const Parallel& parallel);
-std::size_t im2col_backward_data_scratch(const ConvShape& s, int threads);
+int64_t im2col_backward_data_scratch(const ConvShape& s, int threads);
 void im2col_backward_data(const ConvShape& s, const float* dy, const float* weights, float* dx,
                           void* scratch, const Parallel& parallel);
-std::size_t im2col_backward_weights_scratch(const ConvShape& s, int threads);
+int64_t im2col_backward_weights_scratch(const ConvShape& s, int threads);
 void im2col_backward_weights(const ConvShape& s, const float* x, const float* dy, float* dw,
                              void* scratch, const Parallel& parallel);
 
 // conv_depthwise.cc
-std::size_t depthwise_packed_bytes(const ConvShape& s);
+int64_t depthwise_packed_bytes(const ConvShape& s);
 void depthwise_pack(const ConvShape& s, const float* weights, float* packed,
                     const Parallel& parallel);
-std::size_t depthwise_forward_scratch(const ConvShape& s, int threads);
+int64_t depthwise_forward_scratch(const ConvShape& s, int threads);
 void depthwise_forward(const ConvForward& f, const float* x, const float* packed, float* y,
                        void* scratch, const Parallel& parallel);
 
@@ -93,14 +93,14 @@ void depthwise_forward(const ConvForward& f, const float* x, const float* packed
 FORCE_INLINE int winograd_size(ConvAlgorithm algorithm) {
   return algorithm == ConvAlgorithm::kWinograd2 ? 2 : 4;
 }
-std::size_t winograd_packed_bytes(const ConvShape& s, int m);
+int64_t winograd_packed_bytes(const ConvShape& s, int m);
 // `turned`: weights are those of the convolution whose data gradient this one is.
 void winograd_pack(const ConvShape& s, int m, bool turned, const float* weights, float* packed,
                    const Parallel& parallel);
-std::size_t winograd_forward_scratch(const ConvShape& s, int m, int threads);
+int64_t winograd_forward_scratch(const ConvShape& s, int m, int threads);
 void winograd_forward(const ConvForward& f, int m, const float* x, const float* packed, float* y,
                       void* scratch, const Parallel& parallel);
-std::size_t winograd_backward_data_scratch(const ConvShape& s, int m, int threads);
+int64_t winograd_backward_data_scratch(const ConvShape& s, int m, int threads);
 void winograd_backward_data(const ConvShape& s, int m, const float* dy, const float* weights,
                             float* dx, void* scratch, const Parallel& parallel);
 

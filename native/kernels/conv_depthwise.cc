@@ -14,7 +14,7 @@ namespace {
 struct Plan {
   ConvSizes sizes;
   int64_t c_blocks, rows, strips;
-  std::size_t lane_bytes;
+  int64_t lane_bytes;
 };
 
 FORCE_INLINE Plan plan_for(const ConvShape& s, int threads) {
@@ -91,8 +91,8 @@ Groups::Groups(const ConvShape& s, int64_t outputs) : step(s.stride_w * VL) {
   one_more = pick(size + 1);
 }
 
-std::size_t depthwise_packed_bytes(const ConvShape& s) {
-  return (std::size_t)(round_up(s.c, VL) * s.kh * s.kw) * sizeof(float);
+int64_t depthwise_packed_bytes(const ConvShape& s) {
+  return round_up(s.c, VL) * s.kh * s.kw * sizeof(float);
 }
 
 void depthwise_pack(const ConvShape& s, const float* weights, float* packed, const Parallel&) {
@@ -103,9 +103,9 @@ void depthwise_pack(const ConvShape& s, const float* weights, float* packed, con
   }
 }
 
-std::size_t depthwise_forward_scratch(const ConvShape& s, int threads) {
+int64_t depthwise_forward_scratch(const ConvShape& s, int threads) {
   const Plan plan = plan_for(s, threads);
-  return (std::size_t)lane_count(threads, s.n * plan.c_blocks * plan.strips) * plan.lane_bytes;
+  return lane_count(threads, s.n * plan.c_blocks * plan.strips) * plan.lane_bytes;
 }
 
 // Those taps, `dilation` apart from `start` on, that lie in [0, size).

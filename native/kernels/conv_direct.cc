@@ -41,8 +41,8 @@ void load_rows(const DirectLayout& layout, const InputRows& in, bool x_is_blocke
   }
 }
 
-std::size_t blocked_bytes(int64_t n, int64_t c, int64_t hw) {
-  return (std::size_t)(n * round_up(c, VL) * hw) * sizeof(float);
+int64_t blocked_bytes(int64_t n, int64_t c, int64_t hw) {
+  return n * round_up(c, VL) * hw * sizeof(float);
 }
 
 void to_blocked(int64_t n, int64_t c, int64_t hw, const float* x, float* blocked,
@@ -72,9 +72,9 @@ void from_blocked(int64_t n, int64_t c, int64_t hw, const float* blocked, float*
 
 // ---- filters -----------------------------------------------------------------
 
-std::size_t direct_packed_bytes(const ConvShape& s) {
+int64_t direct_packed_bytes(const ConvShape& s) {
   const DirectLayout layout(s);
-  return (std::size_t)(s.group * layout.k_vectors * VL * layout.sizes.reduction) * sizeof(float);
+  return s.group * layout.k_vectors * VL * layout.sizes.reduction * sizeof(float);
 }
 
 void direct_pack(const ConvShape& s, const float* weights, float* packed,
@@ -137,7 +137,7 @@ struct Plan {
   int64_t rows, strips;    // output rows per strip
   int64_t vectors, parts;  // vectors of output channels per block (all groups counted through)
   int64_t input_size;      // floats of a strip's input
-  std::size_t shared_bytes, lane_bytes;
+  int64_t shared_bytes, lane_bytes;
   FORCE_INLINE int64_t blocks() const { return layout.s.n * strips * parts; }
 };
 
@@ -191,9 +191,9 @@ FORCE_INLINE Plan plan_for(const ConvShape& s, int threads) {
 
 }  // namespace
 
-std::size_t direct_forward_scratch(const ConvShape& s, int threads) {
+int64_t direct_forward_scratch(const ConvShape& s, int threads) {
   const Plan plan = plan_for(s, threads);
-  return plan.shared_bytes + (std::size_t)lane_count(threads, plan.blocks()) * plan.lane_bytes;
+  return plan.shared_bytes + lane_count(threads, plan.blocks()) * plan.lane_bytes;
 }
 
 namespace {

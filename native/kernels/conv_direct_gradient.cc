@@ -38,7 +38,7 @@ static void pack_turned(const DirectLayout& layout, const float* weights, float*
   });
 }
 
-std::size_t direct_backward_data_scratch(const ConvShape& s, int threads) {
+int64_t direct_backward_data_scratch(const ConvShape& s, int threads) {
   const ConvShape t = turned(s);
   return round_up(direct_packed_bytes(t), kAlignment) + direct_forward_scratch(t, threads);
 }
@@ -65,7 +65,7 @@ struct Plan {
   int64_t rows;            // output rows brought into form at a time
   int64_t piece;           // output rows summed at a time: they stay in the first cache
   int64_t input_size, output_size;
-  std::size_t shared_bytes, lane_bytes;
+  int64_t shared_bytes, lane_bytes;
 };
 
 FORCE_INLINE Plan plan_for(const ConvShape& s) {
@@ -94,10 +94,9 @@ FORCE_INLINE Plan plan_for(const ConvShape& s) {
 
 }  // namespace
 
-std::size_t direct_backward_weights_scratch(const ConvShape& s, int threads) {
+int64_t direct_backward_weights_scratch(const ConvShape& s, int threads) {
   const Plan plan = plan_for(s);
-  return plan.shared_bytes +
-         (std::size_t)lane_count(threads, plan.slices * plan.parts) * plan.lane_bytes;
+  return plan.shared_bytes + lane_count(threads, plan.slices * plan.parts) * plan.lane_bytes;
 }
 
 // Adds `runs` (output rows) to the sums of one pair of vectors. x and dy point to the first row.

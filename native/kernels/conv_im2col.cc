@@ -13,7 +13,7 @@ namespace {
 struct Plan {
   ConvSizes sizes;
   int64_t chunk, chunks;  // pixels of one block of work; blocks per image
-  std::size_t lane_bytes;
+  int64_t lane_bytes;
 };
 
 FORCE_INLINE Plan plan_for(const ConvShape& s) {
@@ -31,9 +31,9 @@ FORCE_INLINE Plan plan_for(const ConvShape& s) {
 
 }  // namespace
 
-std::size_t im2col_packed_bytes(const ConvShape& s) {
+int64_t im2col_packed_bytes(const ConvShape& s) {
   const ConvSizes sizes(s);
-  return (std::size_t)(s.group * packed_rows_size(sizes.group_k, sizes.reduction)) * sizeof(float);
+  return s.group * packed_rows_size(sizes.group_k, sizes.reduction) * sizeof(float);
 }
 
 void im2col_pack(const ConvShape& s, const float* weights, float* packed,
@@ -49,9 +49,9 @@ void im2col_pack(const ConvShape& s, const float* weights, float* packed,
   });
 }
 
-std::size_t im2col_forward_scratch(const ConvShape& s, int threads) {
+int64_t im2col_forward_scratch(const ConvShape& s, int threads) {
   const Plan plan = plan_for(s);
-  return (std::size_t)lane_count(threads, s.n * plan.chunks) * plan.lane_bytes;
+  return lane_count(threads, s.n * plan.chunks) * plan.lane_bytes;
 }
 
 void im2col_forward(const ConvForward& f, const float* x, const float* packed, float* y,

@@ -16,7 +16,7 @@ struct DataPlan {
   int64_t channels, blocks;  // input channels of a block of work; such blocks per group
   int64_t rows;              // output rows whose columns are made at a time
   int64_t packed_block;      // floats of a block's packed weights
-  std::size_t shared_bytes, lane_bytes;
+  int64_t shared_bytes, lane_bytes;
 
   FORCE_INLINE int64_t channels_of(int64_t block) const {
     return min_of(channels, sizes.group_c - block * channels);
@@ -87,10 +87,10 @@ static void add_columns(const ConvShape& s, const ConvSizes& z, int64_t channels
   }
 }
 
-std::size_t im2col_backward_data_scratch(const ConvShape& s, int threads) {
+int64_t im2col_backward_data_scratch(const ConvShape& s, int threads) {
   const DataPlan plan = data_plan(s);
   const int64_t blocks = s.n * s.group * plan.blocks;
-  return plan.shared_bytes + (std::size_t)lane_count(threads, blocks) * plan.lane_bytes;
+  return plan.shared_bytes + lane_count(threads, blocks) * plan.lane_bytes;
 }
 
 void im2col_backward_data(const ConvShape& s, const float* dy, const float* weights, float* dx,
@@ -152,7 +152,7 @@ struct WeightsPlan {
   int64_t images;    // small images are multiplied several at a time
   int64_t pixels;    // large ones in pieces
   int64_t channels;  // channels that TERMS terms can touch
-  std::size_t shared_bytes, lane_bytes;
+  int64_t shared_bytes, lane_bytes;
 };
 
 FORCE_INLINE WeightsPlan weights_plan(const ConvShape& s) {
@@ -179,10 +179,10 @@ FORCE_INLINE WeightsPlan weights_plan(const ConvShape& s) {
 
 }  // namespace
 
-std::size_t im2col_backward_weights_scratch(const ConvShape& s, int threads) {
+int64_t im2col_backward_weights_scratch(const ConvShape& s, int threads) {
   const WeightsPlan plan = weights_plan(s);
   const int64_t blocks = plan.slices * s.group * plan.parts;
-  return plan.shared_bytes + (std::size_t)lane_count(threads, blocks) * plan.lane_bytes;
+  return plan.shared_bytes + lane_count(threads, blocks) * plan.lane_bytes;
 }
 
 // dw[group_k][terms of one part] of one group, summed over images [first, last).

@@ -26,7 +26,7 @@ struct Plan {
   int64_t tiles;                 // of a batch
   int64_t v_step, product_step;  // floats between frequencies
   int64_t strip_size;            // floats of a converted strip
-  std::size_t batch_bytes, lane_bytes;
+  int64_t batch_bytes, lane_bytes;
 
   FORCE_INLINE int64_t frequencies() const { return a * a; }
   FORCE_INLINE const float* filters(const float* u, int64_t frequency, int64_t vector) const {
@@ -344,9 +344,9 @@ void pack(const ConvShape& s, bool turned, const float* weights, float* packed,
 
 }  // namespace
 
-std::size_t winograd_packed_bytes(const ConvShape& s, int m) {
+int64_t winograd_packed_bytes(const ConvShape& s, int m) {
   const int64_t a = m + s.kh - 1;
-  return (std::size_t)(a * a * round_up(s.k, VL) * s.c) * sizeof(float);
+  return a * a * round_up(s.k, VL) * s.c * sizeof(float);
 }
 
 void winograd_pack(const ConvShape& s, int m, bool turned, const float* weights, float* packed,
@@ -355,11 +355,11 @@ void winograd_pack(const ConvShape& s, int m, bool turned, const float* weights,
   f(s, turned, weights, packed, parallel);
 }
 
-std::size_t winograd_forward_scratch(const ConvShape& s, int m, int threads) {
+int64_t winograd_forward_scratch(const ConvShape& s, int m, int threads) {
   const Plan p = plan_for(s, m, threads);
   Slices shared(nullptr);
   shared.take<Run>(p.c_blocks);
-  const std::size_t batches = p.by_frequency ? 1 : lane_count(threads, p.batches);
+  const int64_t batches = p.by_frequency ? 1 : lane_count(threads, p.batches);
   return shared.bytes() + batches * p.batch_bytes + threads * p.lane_bytes;
 }
 
@@ -369,7 +369,7 @@ void winograd_forward(const ConvForward& f, int m, const float* x, const float* 
   run(f, x, packed, y, scratch, parallel);
 }
 
-std::size_t winograd_backward_data_scratch(const ConvShape& s, int m, int threads) {
+int64_t winograd_backward_data_scratch(const ConvShape& s, int m, int threads) {
   const ConvShape t = turned(s);
   return round_up(winograd_packed_bytes(t, m), kAlignment) +
          winograd_forward_scratch(t, m, threads);

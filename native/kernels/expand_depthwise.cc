@@ -68,7 +68,7 @@ struct Shared {
   Run* runs;  // over the channels of x
   int64_t run_count;
   float *expand_bias, *bias, *project_bias, *sums;
-  std::size_t bytes;
+  int64_t bytes;
   FORCE_INLINE Shared(const Plan& p, const ExpandDepthwise& f, void* scratch)
       : run_count(ceil_div(f.expand.shape.c, VL)) {
     Slices slices(scratch);
@@ -85,7 +85,7 @@ struct Shared {
 struct Lane {
   float *expanded, *filtered;
   Run* runs;  // over the channels of `filtered`
-  std::size_t bytes;
+  int64_t bytes;
   FORCE_INLINE Lane(const Plan& p, void* scratch) {
     Slices slices(scratch);
     expanded = slices.take(p.expanded * p.kept);
@@ -249,11 +249,10 @@ class Block {
 
 }  // namespace
 
-std::size_t expand_depthwise_scratch_bytes(const ExpandDepthwise& f, int threads) {
+int64_t expand_depthwise_scratch_bytes(const ExpandDepthwise& f, int threads) {
   const Plan plan(f, threads);
   return Shared(plan, f, nullptr).bytes +
-         (std::size_t)lane_count(threads, plan.blocks(f.expand.shape.n)) *
-             Lane(plan, nullptr).bytes;
+         lane_count(threads, plan.blocks(f.expand.shape.n)) * Lane(plan, nullptr).bytes;
 }
 
 void expand_depthwise(const ExpandDepthwise& f, const float* x, float* y, void* scratch,
@@ -261,7 +260,7 @@ void expand_depthwise(const ExpandDepthwise& f, const float* x, float* y, void* 
   const ConvShape& s = f.depthwise.shape;
   const Plan plan(f, parallel.threads);
   const Shared shared(plan, f, scratch);
-  const std::size_t lane_bytes = Lane(plan, nullptr).bytes;
+  const int64_t lane_bytes = Lane(plan, nullptr).bytes;
   const Groups groups(s, plan.sizes.ow);
   for (int64_t i = 0; i < shared.run_count; i++) {
     shared.runs[i] = {(ptrdiff_t)(i * s.h * s.w * VL),

@@ -193,7 +193,7 @@ struct Plan {
   bool in_place_b;  // tiles read B where it is
   int64_t m, n, k;  // of the product as computed
   int64_t block_m, block_n, blocks;
-  std::size_t lane_bytes;
+  int64_t lane_bytes;
 };
 
 FORCE_INLINE Plan plan_for(const Gemm& g, bool packed) {
@@ -350,13 +350,13 @@ static void multiply(Gemm g, const float* a, const float* b, const float* packed
 
 // ---- what the table shows ----------------------------------------------------
 
-static std::size_t scratch_for(const Gemm& g, const Plan& p, int threads) {
-  if (p.row_vector || p.column_vector) return (std::size_t)g.k * sizeof(float);
-  return (std::size_t)lane_count(threads, p.blocks) * p.lane_bytes;
+static int64_t scratch_for(const Gemm& g, const Plan& p, int threads) {
+  if (p.row_vector || p.column_vector) return g.k * sizeof(float);
+  return lane_count(threads, p.blocks) * p.lane_bytes;
 }
 
 // Enough for gemm and gemm_packed.
-std::size_t gemm_scratch_bytes(const Gemm& g, int threads) {
+int64_t gemm_scratch_bytes(const Gemm& g, int threads) {
   if (g.m <= 0 || g.n <= 0 || g.k <= 0) return 0;
   return max_of(scratch_for(g, plan_for(g, false), threads),
                 scratch_for(g, plan_for(g, true), threads));
@@ -367,9 +367,7 @@ void gemm(const Gemm& g, const float* a, const float* b, float* c, void* scratch
   multiply(g, a, b, nullptr, c, scratch, parallel);
 }
 
-std::size_t gemm_packed_bytes(int64_t n, int64_t k) {
-  return (std::size_t)packed_panels_size(n, k) * sizeof(float);
-}
+int64_t gemm_packed_bytes(int64_t n, int64_t k) { return packed_panels_size(n, k) * sizeof(float); }
 
 void gemm_pack(const Gemm& g, const float* b, float* packed, const Parallel& parallel) {
   const int64_t row = round_up(g.n, VL);

@@ -50,10 +50,10 @@ struct Int8Pool {
 
 struct Int8Table {
   // Packed filters belong to (shape, w_zero); n, h, w and pads may change.
-  std::size_t (*conv_packed_bytes)(const ConvShape& s);
+  int64_t (*conv_packed_bytes)(const ConvShape& s);
   void (*conv_pack)(const ConvShape& s, int32_t w_zero, const uint8_t* weights, void* packed,
                     const Parallel& parallel);
-  std::size_t (*conv_scratch_bytes)(const ConvShape& s, int threads);
+  int64_t (*conv_scratch_bytes)(const ConvShape& s, int threads);
   void (*conv)(const Int8Conv& conv, const uint8_t* x, const void* packed, uint8_t* y,
                void* scratch, const Parallel& parallel);
   void (*requantize)(const Requantization& to, int64_t n, const int32_t* sums, uint8_t* y,

@@ -30,7 +30,7 @@ struct Sizes {
 struct Plan {
   bool direct;  // rows are read where they are
   int64_t row_bytes, height, row_blocks, panels, width, column_blocks;
-  std::size_t lane_bytes;
+  int64_t lane_bytes;
 
   Plan(const ConvShape& s, const Sizes& z, int threads) {
     const bool points = s.kh == 1 && s.kw == 1 && s.stride_h == 1 && s.stride_w == 1 &&
@@ -221,10 +221,10 @@ void requantize_block(const Requantization& to, int64_t rows, int64_t columns, c
   });
 }
 
-std::size_t int8_conv_packed_bytes(const ConvShape& s) {
+int64_t int8_conv_packed_bytes(const ConvShape& s) {
   if (is_depthwise(s)) return int8_depthwise_packed_bytes(s);
   const Sizes z(s);
-  return (std::size_t)(s.group * z.padded * (z.steps + 1)) * sizeof(int32_t);
+  return s.group * z.padded * (z.steps + 1) * sizeof(int32_t);
 }
 
 void int8_conv_pack(const ConvShape& s, int32_t w_zero, const uint8_t* weights, void* packed,
@@ -252,13 +252,13 @@ void int8_conv_pack(const ConvShape& s, int32_t w_zero, const uint8_t* weights, 
   });
 }
 
-std::size_t int8_conv_scratch_bytes(const ConvShape& s, int threads) {
+int64_t int8_conv_scratch_bytes(const ConvShape& s, int threads) {
   if (is_depthwise(s)) return 0;
   const Sizes z(s);
   const Plan plan(s, z, threads);
   const int64_t blocks = s.group * plan.row_blocks * plan.column_blocks;
-  return (std::size_t)round_up(s.group * z.padded * 4, kAlignment) +
-         (std::size_t)lane_count(threads, blocks) * plan.lane_bytes;
+  return round_up(s.group * z.padded * 4, kAlignment) +
+         lane_count(threads, blocks) * plan.lane_bytes;
 }
 
 void int8_conv(const Int8Conv& conv, const uint8_t* x, const void* packed, uint8_t* y,

@@ -171,8 +171,8 @@ void convolve_row(const Int8Conv& conv, const uint8_t* image, const int32_t* w, 
 
 }  // namespace
 
-std::size_t int8_depthwise_packed_bytes(const ConvShape& s) {
-  return (std::size_t)(round_up(s.c, VL) * s.kh * s.kw) * sizeof(int32_t);
+int64_t int8_depthwise_packed_bytes(const ConvShape& s) {
+  return round_up(s.c, VL) * s.kh * s.kw * sizeof(int32_t);
 }
 
 // Vectors of channels, tap by tap.

@@ -214,16 +214,16 @@ void requantize_block(const Requantization& to, int64_t rows, int64_t columns, c
                       int64_t width, const int32_t* column, const int32_t* row, uint8_t* y,
                       int64_t y_row);
 
-std::size_t int8_conv_packed_bytes(const ConvShape& s);
+int64_t int8_conv_packed_bytes(const ConvShape& s);
 void int8_conv_pack(const ConvShape& s, int32_t w_zero, const uint8_t* weights, void* packed,
                     const Parallel& parallel);
-std::size_t int8_conv_scratch_bytes(const ConvShape& s, int threads);
+int64_t int8_conv_scratch_bytes(const ConvShape& s, int threads);
 void int8_conv(const Int8Conv& conv, const uint8_t* x, const void* packed, uint8_t* y,
                void* scratch, const Parallel& parallel);
 
 // The same for one filter per channel.
 FORCE_INLINE bool is_depthwise(const ConvShape& s) { return s.group == s.c && s.k == s.c; }
-std::size_t int8_depthwise_packed_bytes(const ConvShape& s);
+int64_t int8_depthwise_packed_bytes(const ConvShape& s);
 void int8_depthwise_pack(const ConvShape& s, int32_t w_zero, const uint8_t* weights, void* packed);
 void int8_depthwise(const Int8Conv& conv, const uint8_t* x, const void* packed, uint8_t* y,
                     const Parallel& parallel);

@@ -224,11 +224,11 @@ struct Table {
   int vector_width;  // floats per vector: the channel block of blocked layouts
 
   // ---- matrix product -------------------------------------------------------------------------
-  std::size_t (*gemm_scratch_bytes)(const Gemm& g, int threads);
+  int64_t (*gemm_scratch_bytes)(const Gemm& g, int threads);
   void (*gemm)(const Gemm& g, const float* a, const float* b, float* c, void* scratch,
                const Parallel& parallel);
   // The same with op(B) packed beforehand (constant weights); g.ldb is not used by gemm_packed.
-  std::size_t (*gemm_packed_bytes)(int64_t n, int64_t k);
+  int64_t (*gemm_packed_bytes)(int64_t n, int64_t k);
   void (*gemm_pack)(const Gemm& g, const float* b, float* packed, const Parallel& parallel);
   void (*gemm_packed)(const Gemm& g, const float* a, const float* packed, float* c, void* scratch,
                       const Parallel& parallel);
@@ -244,15 +244,15 @@ struct Table {
   Layout (*conv_x_layout)(const ConvShape& s, ConvAlgorithm algorithm);
   Layout (*conv_y_layout)(const ConvShape& s, ConvAlgorithm algorithm);
   // Enough for any layouts.
-  std::size_t (*conv_scratch_bytes)(const ConvShape& s, ConvPass pass, ConvAlgorithm algorithm,
-                                    int threads);
+  int64_t (*conv_scratch_bytes)(const ConvShape& s, ConvPass pass, ConvAlgorithm algorithm,
+                                int threads);
   // Packed weights belong to (shape, algorithm); n, h, w and pads may change, and so may layouts.
-  std::size_t (*conv_packed_bytes)(const ConvShape& s, ConvAlgorithm algorithm);
+  int64_t (*conv_packed_bytes)(const ConvShape& s, ConvAlgorithm algorithm);
   void (*conv_pack)(const ConvShape& s, ConvAlgorithm algorithm, const float* weights,
                     float* packed, const Parallel& parallel);
   void (*conv_forward)(const ConvForward& f, const float* x, const float* packed, float* y,
                        void* scratch, const Parallel& parallel);
-  std::size_t (*expand_depthwise_scratch_bytes)(const ExpandDepthwise& f, int threads);
+  int64_t (*expand_depthwise_scratch_bytes)(const ExpandDepthwise& f, int threads);
   void (*expand_depthwise)(const ExpandDepthwise& f, const float* x, float* y, void* scratch,
                            const Parallel& parallel);
   void (*conv_backward_data)(const ConvShape& s, ConvAlgorithm algorithm, const float* dy,
@@ -264,7 +264,7 @@ struct Table {
   void (*conv_backward_bias)(const ConvShape& s, const float* dy, float* db,
                              const Parallel& parallel);
   // Between the layouts.
-  std::size_t (*blocked_bytes)(int64_t n, int64_t c, int64_t hw);
+  int64_t (*blocked_bytes)(int64_t n, int64_t c, int64_t hw);
   void (*to_blocked)(int64_t n, int64_t c, int64_t hw, const float* x, float* blocked,
                      const Parallel& parallel);
   void (*from_blocked)(int64_t n, int64_t c, int64_t hw, const float* blocked, float* y,

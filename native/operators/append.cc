@@ -32,8 +32,8 @@ class AppendBase : public Operator {
   Tensor with_room(const Tensor& b, int64_t rows) const {
     const Shape shape = with_rows(b.shape(), rows);
     if (b.type() == DataType::kString) return Tensor(engine().allocator(), shape, b.type());
-    const size_t bytes = Tensor::bytes_for(shape, b.type());
-    auto storage = std::make_shared<Storage>(engine().allocator(), bytes + bytes / 2);
+    const auto bytes = static_cast<int64_t>(Tensor::bytes_for(shape, b.type()));
+    auto storage = std::make_shared<Storage>(engine().allocator(), checked_size(bytes + bytes / 2));
     return Tensor(std::move(storage), shape, b.type());
   }
 

@@ -28,11 +28,11 @@ std::vector<Pass> passes_of(const Runs& runs) {
 
 }  // namespace
 
-size_t reduce_scratch_bytes(const Runs& runs) {
+int64_t reduce_scratch_bytes(const Runs& runs) {
   int64_t values = 0;
   const auto passes = passes_of(runs);
   for (size_t i = 0; i + 1 < passes.size(); i++) values += passes[i].outer * passes[i].inner;
-  return static_cast<size_t>(values) * sizeof(float);
+  return checked_multiply(values, sizeof(float));
 }
 
 void reduce(const kernels::Table& table, kernels::Reduction reduction, const Runs& runs,

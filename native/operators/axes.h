@@ -70,7 +70,7 @@ T wrapping_add(T a, T b) {
 }
 
 // Memory for `reduce` of these runs.
-size_t reduce_scratch_bytes(const Runs& runs);
+int64_t reduce_scratch_bytes(const Runs& runs);
 
 // Reduces the runs one after the other, from the back.
 void reduce(const kernels::Table& table, kernels::Reduction reduction, const Runs& runs,

@@ -29,9 +29,7 @@ class ChannelOperator : public Operator {
                    input(i).shape().text(), "; (", s.channels, ",) is needed, one per channel");
   }
 
-  float* buffer(int64_t values) {
-    return static_cast<float*>(scratch(static_cast<size_t>(values) * sizeof(float)));
-  }
+  float* buffer(int64_t values) { return scratch<float>(values); }
 
   bool channels_last() const { return channels_last_; }
 

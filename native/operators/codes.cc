@@ -25,7 +25,7 @@ class SparseNormalizeOperator : public SparseRowsOperator {
   void run() override {
     const SparseRows rows = rows_at(0, 1);
     // Each row once, also where its number comes twice.
-    auto* numbers = static_cast<int64_t*>(scratch(sizeof(int64_t) * rows.count));
+    auto* numbers = scratch<int64_t>(rows.count);
     std::copy_n(rows.index, rows.count, numbers);
     std::sort(numbers, numbers + rows.count);
     const int64_t* end = std::unique(numbers, numbers + rows.count);
@@ -166,7 +166,7 @@ class QuantDecodeGradientOperator : public CodesOperator {
       require_same_shape(describe_input(i + pairs), gradient, describe_input(i), input(i));
       check_codes(i, count);
     }
-    auto* sums = static_cast<double*>(scratch(sizeof(double) * count));
+    auto* sums = scratch<double>(count);
     float* out = output(0, input(0).shape(), DataType::kFloat).mutable_data<float>();
     std::fill_n(sums, count, 0);
     for (int i = 1; i <= pairs; i++) {

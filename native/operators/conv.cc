@@ -90,6 +90,7 @@ class ConvBase : public Operator {
     s.pad_t = window.pad_begin[0], s.pad_l = window.pad_begin[1];
     s.pad_b = window.reach_end[0], s.pad_r = window.reach_end[1];
     s.group = group_;
+    require_countable(s, describe_input(0));
     return s;
   }
 
@@ -137,9 +138,7 @@ class ConvBase : public Operator {
   }
 
   bool channels_last() const { return window_.channels_last(); }
-  float* buffer(int64_t values) {
-    return static_cast<float*>(scratch(static_cast<size_t>(values) * sizeof(float)));
-  }
+  float* buffer(int64_t values) { return scratch<float>(values); }
 
   // `values` channels first, through scratch when the operator's order is NHWC.
   const float* channels_first(const float* values, int64_t n, int64_t c, int64_t hw) {
@@ -268,7 +267,7 @@ class ConvOperator : public ConvBase {
       return static_cast<const float*>(packed_->data());
     }
     const bool only_packed = known && w.storage()->released();
-    const size_t bytes = kernels().conv_packed_bytes(s, chosen);
+    const size_t bytes = checked_size(kernels().conv_packed_bytes(s, chosen));
     std::shared_ptr<Storage> packed = packed_beforehand(chosen, bytes);
     if (packed) {
       keep(std::move(packed), s, chosen);
@@ -348,13 +347,13 @@ class ConvOperator : public ConvBase {
   // way tell where each value is.
   const float* unpacked_weights() {
     const int64_t size = input(1).size();
-    const size_t bytes = kernels().conv_packed_bytes(packed_for_, algorithm_);
-    auto* places = static_cast<float*>(scratch(bytes));
+    const int64_t room = kernels().conv_packed_bytes(packed_for_, algorithm_) / sizeof(float);
+    float* places = buffer(room);
     float* weights = buffer(size);
     for (int64_t i = 0; i < size; i++) weights[i] = static_cast<float>(i + 1);
     kernels().conv_pack(packed_for_, algorithm_, weights, places, parallel());
     const auto* packed = static_cast<const float*>(packed_->data());
-    for (size_t i = 0; i < bytes / sizeof(float); i++) {
+    for (int64_t i = 0; i < room; i++) {
       if (places[i] > 0) weights[static_cast<int64_t>(places[i]) - 1] = packed[i];
     }
     return weights;
@@ -407,7 +406,8 @@ class ConvGradientOperator : public ConvBase {
     const ConvAlgorithm by_weights = algorithm(s, ConvPass::kBackwardWeights);
     const ConvAlgorithm by_data = dx ? algorithm(s, ConvPass::kBackwardData) : by_weights;
     const int threads = parallel().threads;
-    size_t bytes = kernels().conv_scratch_bytes(s, ConvPass::kBackwardWeights, by_weights, threads);
+    int64_t bytes =
+        kernels().conv_scratch_bytes(s, ConvPass::kBackwardWeights, by_weights, threads);
     if (dx) {
       bytes = std::max(bytes,
                        kernels().conv_scratch_bytes(s, ConvPass::kBackwardData, by_data, threads));

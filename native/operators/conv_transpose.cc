@@ -91,6 +91,7 @@ class ConvTransposeBase : public ChannelOperator {
     CAFFE2_ENFORCE(out[0] > 0 && out[1] > 0, describe_input(0), " has shape ", x.shape().text(),
                    "; with these pads the output would be ", out[0], " x ", out[1]);
     s.h = out[0], s.w = out[1];
+    require_countable(s, describe_input(0));
     return s;
   }
 
@@ -102,7 +103,7 @@ class ConvTransposeBase : public ChannelOperator {
   ConvAlgorithm algorithm(const ConvShape& s, ConvPass pass) const {
     return kernels().conv_algorithm(s, pass, kernels::Layout::kPlain);
   }
-  size_t scratch_bytes(const ConvShape& s, ConvPass pass) const {
+  int64_t scratch_bytes(const ConvShape& s, ConvPass pass) const {
     return kernels().conv_scratch_bytes(s, pass, algorithm(s, pass), parallel().threads);
   }
 
@@ -168,7 +169,7 @@ class Int8ConvTransposeOperator : public Int8On<ConvTransposeBase> {
     const kernels::Requantization to = requantization(*x, *w, 0);
     Tensor y = bytes(output_shape(x->values, s));
     const int64_t values = checked_multiply(checked_multiply(s.h, s.w), s.c);
-    auto* sums = static_cast<int32_t*>(scratch(static_cast<size_t>(values) * sizeof(int32_t)));
+    auto* sums = scratch<int32_t>(values);
     const auto* in = x->values.data<uint8_t>();
     auto* out = y.mutable_data<uint8_t>();
     for (int64_t n = 0; n < s.n; n++, in += s.oh() * s.ow() * s.k) {

@@ -120,7 +120,7 @@ void for_products(const VolumeShape& s, const Start& start, const F& f) {
 
 }  // namespace
 
-std::size_t volume_gemm_bytes(const kernels::Table& table, const VolumeShape& s, int threads) {
+int64_t volume_gemm_bytes(const kernels::Table& table, const VolumeShape& s, int threads) {
   return std::max({table.gemm_scratch_bytes(forward_product(s), threads),
                    table.gemm_scratch_bytes(weights_product(s), threads),
                    table.gemm_scratch_bytes(data_product(s), threads)});

@@ -25,7 +25,7 @@ struct VolumeScratch {
   void* gemm;
 };
 
-std::size_t volume_gemm_bytes(const kernels::Table& table, const VolumeShape& s, int threads);
+int64_t volume_gemm_bytes(const kernels::Table& table, const VolumeShape& s, int threads);
 
 void volume_forward(const kernels::Table& table, const VolumeShape& s, const float* x,
                     const float* weights, const float* bias, float* y, const VolumeScratch& scratch,

@@ -23,7 +23,7 @@ class DropoutOperator : public Operator {
     const Tensor& x = input(0);
     const int64_t n = x.size();
     float* drawn = nullptr;
-    if (!is_test_) drawn = static_cast<float*>(scratch(std::min(n, kStretch) * sizeof(float)));
+    if (!is_test_) drawn = scratch<float>(std::min(n, kStretch));
     Tensor& y = output(0, x.shape(), DataType::kFloat);
     bool* mask = nullptr;
     if (outputs() == 2) mask = output(1, x.shape(), DataType::kBool).mutable_data<bool>();

@@ -124,7 +124,7 @@ class BinaryGradientOperator : public BroadcastingOperator {
     for (int k = 0; k < 2; k++) {
       const Shape& shape = k == 0 ? shapes.a : shapes.b;
       room[k] = needs_room(k) && !(shape == shapes.result) ? scratch(gradient_c.bytes()) : nullptr;
-      sums[k] = scratch(static_cast<size_t>(sum_to_scratch(shapes.result, shape, type)));
+      sums[k] = scratch(sum_to_scratch(shapes.result, shape, type));
     }
     // What overwrites an input comes last.
     const bool first_last = def().output[0] == def().input[0];

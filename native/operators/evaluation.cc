@@ -31,8 +31,7 @@ class MultiClassAccuracyOperator : public Operator {
     }
     Tensor& accuracies = output(0, {classes}, DataType::kFloat);
     Tensor& amounts = output(1, {classes}, DataType::kInt32);
-    const size_t bytes = static_cast<size_t>(classes) * sizeof(int64_t);
-    int64_t* right = static_cast<int64_t*>(scratch(bytes));
+    int64_t* right = scratch<int64_t>(classes);
     const float* row = x.data<float>();
     float* share = accuracies.mutable_data<float>();
     int32_t* amount = amounts.mutable_data<int32_t>();
@@ -95,7 +94,7 @@ class APMeterOperator : public Operator {
     Tensor& y = output(0, {classes}, DataType::kFloat);
     const int64_t kept = std::min(limit_, kept_ + std::min(limit_, rows));
     const auto size = checked_size(checked_multiply(kept, classes));
-    auto* order = static_cast<int64_t*>(scratch(static_cast<size_t>(kept) * sizeof(int64_t)));
+    auto* order = scratch<int64_t>(kept);
     if (scores_.size() < size) scores_.resize(size);
     if (truth_.size() < size) truth_.resize(size);
     classes_ = classes;

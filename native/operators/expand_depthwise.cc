@@ -18,13 +18,13 @@ enum Input { kX, kExpandFilter, kExpandBias, kFilter, kBias, kProjectFilter, kPr
 class PackedFilter {
  public:
   template <class Pack>
-  const float* get(const Tensor& filter, const std::shared_ptr<Allocator>& allocator, size_t bytes,
+  const float* get(const Tensor& filter, const std::shared_ptr<Allocator>& allocator, int64_t bytes,
                    const Pack& pack) {
     const auto& storage = filter.storage();
     if (!packed_ || source_.lock() != storage || storage->version() != version_ ||
         !(filter.shape() == shape_)) {
       source_.reset();
-      packed_ = std::make_unique<Storage>(allocator, bytes);
+      packed_ = std::make_unique<Storage>(allocator, checked_size(bytes));
       pack(filter.data<float>(), static_cast<float*>(packed_->data()));
       storage->drop_pages();
       source_ = storage;
@@ -111,6 +111,7 @@ class ExpandDepthwiseOperator : public Operator {
     s.dilation_h = window.dilation[0], s.dilation_w = window.dilation[1];
     s.pad_t = window.pad_begin[0], s.pad_l = window.pad_begin[1];
     s.pad_b = window.reach_end[0], s.pad_r = window.reach_end[1];
+    require_countable(s, describe_input(kX));
     f.depthwise.bias = bias(kBias, k);
     f.expand.bounds = expanded_;
     f.depthwise.bounds = projects_ ? filtered_ : fused_bounds();

@@ -460,7 +460,7 @@ class UniqueUniformFillOperator : public RandomFill {
                    describe_output(0), " has shape ", wanted.text(), ", more elements than there",
                    " are integers from ", low_, " to ", high_, ", of which ", taken.size(),
                    " are avoided");
-    auto* bits = static_cast<int32_t*>(scratch(2 * count * sizeof(int32_t)));
+    auto* bits = scratch<int32_t>(checked_multiply(2, wanted.size()));
     Tensor& y = output(0, wanted, type_);
     T* out = y.mutable_data<T>();
     kernels().uniform_int(next_state(), INT32_MIN, INT32_MAX, 2 * wanted.size(), bits, parallel());

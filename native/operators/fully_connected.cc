@@ -96,8 +96,8 @@ class FCOperator : public FullyConnected<kTransposed> {
       return nullptr;
     }
     if (!packed_) {
-      packed_ =
-          std::make_unique<Storage>(engine().allocator(), kernels().gemm_packed_bytes(g.n, g.k));
+      packed_ = std::make_unique<Storage>(engine().allocator(),
+                                          checked_size(kernels().gemm_packed_bytes(g.n, g.k)));
       kernels().gemm_pack(g, w.data<float>(), static_cast<float*>(packed_->data()), parallel());
       w.storage()->drop_pages();
     }

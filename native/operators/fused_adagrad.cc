@@ -30,7 +30,7 @@ class FusedAdagradOperator : public SparseRowsOperator {
     const auto* gradient = input(kGradient).template data<float>();
     const float* weights = kWeighted ? input(2).template data<float>() : nullptr;
     const int64_t n = rows.width, segments = input(kLengths).size();
-    auto* step = static_cast<float*>(scratch(sizeof(float) * n));  // the gradient of one row
+    auto* step = scratch<float>(n);  // the gradient of one row
     float* d_weights = nullptr;
     if (kWeighted) {
       d_weights = output(2, input(2).shape(), DataType::kFloat).template mutable_data<float>();

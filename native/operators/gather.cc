@@ -47,7 +47,7 @@ class GatherBase : public Operator {
     inner_ = data.shape().product(axis + 1, data.rank());
     count_ = given.shape().product(own, given.rank());
     Tensor::bytes_for(shape_, data.type());
-    auto* numbers = static_cast<int64_t*>(scratch(given.size() * sizeof(int64_t)));
+    auto* numbers = scratch<int64_t>(given.size());
     if (given.type() == DataType::kInt32) {
       std::copy_n(given.data<int32_t>(), given.size(), numbers);
     } else {
@@ -150,7 +150,7 @@ class ScatterBase : public SegmentBase {
     CAFFE2_ENFORCE(data.rank() >= 1, describe_input(0), " is a scalar; rows are needed");
     width_ = data.shape().product(1, data.rank());
     count_ = given.size();
-    auto* rows = static_cast<int64_t*>(scratch(count_ * sizeof(int64_t)));
+    auto* rows = scratch<int64_t>(count_);
     if (given.type() == DataType::kInt32) {
       std::copy_n(given.data<int32_t>(), count_, rows);
     } else {
@@ -216,7 +216,7 @@ class ScatterOperator : public Operator {
                    describe_input(2), " is ", type_name(updates.type()), " of shape ",
                    updates.shape().text(), "; needed is ", type_name(data.type()), " of shape ",
                    given.shape().text());
-    auto* places = static_cast<int64_t*>(scratch(given.size() * sizeof(int64_t)));
+    auto* places = scratch<int64_t>(given.size());
     for (int64_t j = 0; j < given.size(); j++) {
       const int64_t number =
           given.type() == DataType::kInt32 ? given.data<int32_t>()[j] : given.data<int64_t>()[j];

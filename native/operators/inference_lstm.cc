@@ -39,7 +39,7 @@ class InferenceLSTMOperator : public Operator {
     float* weights = floats(gates * (widest + hidden + 2));
     float* states[4];  // h and c, before and after a step
     for (float*& state : states) state = floats(s.batch * hidden);
-    size_t bytes = 0;
+    int64_t bytes = 0;
     for (const kernels::Gemm& g : {product(rows, hidden, s.features), product(rows, hidden, width),
                                    product(s.batch, hidden, hidden)}) {
       bytes = std::max(bytes, kernels().gemm_scratch_bytes(g, parallel().threads));
@@ -103,9 +103,7 @@ class InferenceLSTMOperator : public Operator {
   }
 
   int64_t per_direction() const { return biases_ ? 4 : 2; }
-  float* floats(int64_t n) {
-    return static_cast<float*>(scratch(static_cast<size_t>(n) * sizeof(float)));
-  }
+  float* floats(int64_t n) { return scratch<float>(n); }
   Shape with_features(int64_t features) const {
     return {input(0).dim(0), input(0).dim(1), features};
   }

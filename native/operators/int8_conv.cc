@@ -52,8 +52,8 @@ class Int8LayerOperator : public Int8Operator {
                        w.zero_point == zero_of_source_ && same_weights(s, packed_for_);
     if (!known) {
       packed_.reset();
-      auto packed =
-          std::make_unique<Storage>(engine().allocator(), int8_kernels().conv_packed_bytes(s));
+      auto packed = std::make_unique<Storage>(engine().allocator(),
+                                              checked_size(int8_kernels().conv_packed_bytes(s)));
       int8_kernels().conv_pack(s, w.zero_point, w.values.data<uint8_t>(), packed->data(),
                                parallel());
       packed_ = std::move(packed);
@@ -108,6 +108,7 @@ class Int8ConvOperator : public Int8LayerOperator {
     s.pad_t = window.pad_begin[0], s.pad_l = window.pad_begin[1];
     s.pad_b = window.reach_end[0], s.pad_r = window.reach_end[1];
     s.group = group_;
+    require_countable(s, describe_input(0));
     compute(s, {in[0], window.out[0], window.out[1], filters});
   }
 

@@ -44,7 +44,7 @@ class Int8ResizeNearestOperator : public Int8Operator {
                    "; only the batch may be empty");
     const int64_t height = scaled(in[1], height_scale_), width = scaled(in[2], width_scale_);
     Tensor y = bytes({in[0], height, width, in[3]});
-    auto* columns = static_cast<int64_t*>(scratch(static_cast<size_t>(width) * sizeof(int64_t)));
+    auto* columns = scratch<int64_t>(width);
     for (int64_t j = 0; j < width; j++) columns[j] = nearest(j, width_scale_, in[2]) * in[3];
     const uint8_t* images = x->values.data<uint8_t>();
     uint8_t* rows = y.mutable_data<uint8_t>();

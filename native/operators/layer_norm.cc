@@ -38,9 +38,7 @@ class RowNormBase : public Operator {
                    describe_input(like), " has shape ", input(like).shape().text());
   }
 
-  float* buffer(int64_t values) {
-    return static_cast<float*>(scratch(static_cast<size_t>(values) * sizeof(float)));
-  }
+  float* buffer(int64_t values) { return scratch<float>(values); }
 
   // inverse = 1 / sqrt(mean of (x - mean)^2 + epsilon) of each row; mean may be null: 0.
   void inverse_deviation(const Rows& r, const float* x, const float* mean, float* inverse) {

@@ -185,7 +185,7 @@ class PackBase : public SegmentBase {
     CAFFE2_ENFORCE(given.rank() == 1, describe_input(0), " has shape ", given.shape().text(),
                    "; one dimension is needed");
     count_ = given.size();
-    starts_ = static_cast<int64_t*>(scratch((count_ + 1) * sizeof(int64_t)));
+    starts_ = scratch<int64_t>(count_ + 1);
     starts_[0] = longest_ = 0;
     for (int64_t k = 0; k < count_; k++) {
       int64_t length =

@@ -77,8 +77,7 @@ class LocalBase : public Operator {
   }
 
   float* patch_buffer(const Sizes& s) {
-    return static_cast<float*>(
-        scratch(static_cast<size_t>(checked_multiply(s.patches(), s.places())) * sizeof(float)));
+    return scratch<float>(checked_multiply(s.patches(), s.places()));
   }
 
   // Calls f(index in X or -1 in the padding, index in the patches) for all values that filters

@@ -220,8 +220,7 @@ class MomentsOperator : public AxesOperator {
     const Axes axes = resolve(x.shape(), describe_input(0));
     const Runs runs(x.shape(), axes);
     const Shape shape = kept_shape(x.shape(), axes);
-    const size_t aside = static_cast<size_t>(x.size()) * sizeof(float);
-    float* squares = static_cast<float*>(scratch(aside));
+    float* squares = scratch<float>(x.size());
     void* buffer = scratch(reduce_scratch_bytes(runs));
     Tensor& mean = output(0, shape, DataType::kFloat);
     Tensor& variance = output(1, shape, DataType::kFloat);

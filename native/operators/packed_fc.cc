@@ -18,7 +18,7 @@ class FbGemmPackOperator : public Operator {
     CAFFE2_ENFORCE(x.rank() == 2, describe_input(0), " has shape ", x.shape().text(),
                    "; two dimensions are needed");
     const int64_t rows = x.dim(0), columns = x.dim(1);
-    auto* rounded = static_cast<float*>(scratch(x.bytes()));
+    auto* rounded = scratch<float>(x.size());
     const float* in = x.data<float>();
     for (int64_t i = 0; i < x.size(); i++) rounded[i] = half_to_float(float_to_half(in[i]));
     Shape shape{rows, columns};

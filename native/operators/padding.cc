@@ -31,7 +31,7 @@ class PaddingBase : public SegmentBase {
       starts_ = offsets_of(1, given.data<int32_t>(), count_);
     } else {
       count_ = 1;
-      starts_ = static_cast<int64_t*>(scratch(2 * sizeof(int64_t)));
+      starts_ = scratch<int64_t>(2);
       starts_[0] = 0;
       starts_[1] = rows.dim(0);
     }
@@ -168,7 +168,7 @@ class ReversePackedSegsOperator : public Operator {
     const int64_t longest = data.dim(0), count = data.dim(1), width = data.dim(2);
     CAFFE2_ENFORCE(given.shape() == Shape{count}, describe_input(1), " has shape ",
                    given.shape().text(), "; (", count, ",) is needed");
-    auto* lengths = static_cast<int64_t*>(scratch(count * sizeof(int64_t)));
+    auto* lengths = scratch<int64_t>(count);
     for (int64_t k = 0; k < count; k++) {
       lengths[k] =
           given.type() == DataType::kInt32 ? given.data<int32_t>()[k] : given.data<int64_t>()[k];

@@ -47,7 +47,7 @@ class IntegralImageOperator : public PictureOperator {
     require_pictures(0);
     const Tensor& x = input(0);
     const int64_t pictures = x.dim(0) * x.dim(1), h = x.dim(2), w = x.dim(3);
-    auto* above = static_cast<double*>(scratch(sizeof(double) * w));
+    auto* above = scratch<double>(w);
     float* y =
         output(0, {x.dim(0), x.dim(1), h + 1, w + 1}, DataType::kFloat).mutable_data<float>();
     std::fill_n(y, pictures * (h + 1) * (w + 1), 0.0F);
@@ -71,7 +71,7 @@ class IntegralImageGradientOperator : public PictureOperator {
     const Shape wanted{x.dim(0), x.dim(1), h + 1, w + 1};
     CAFFE2_ENFORCE(dy.shape() == wanted, describe_input(1), " has shape ", dy.shape().text(), "; ",
                    wanted.text(), " is needed");
-    auto* above = static_cast<double*>(scratch(sizeof(double) * w));
+    auto* above = scratch<double>(w);
     float* dx = output(0, x.shape(), DataType::kFloat).mutable_data<float>();
     for (int64_t p = 0; p < pictures; p++) {
       sum_up(dy.data<float>() + p * (h + 1) * (w + 1), w + 1, h, w, above, dx + p * h * w, w);

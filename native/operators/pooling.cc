@@ -65,9 +65,7 @@ class PoolBase : public Operator {
   }
 
   bool channels_last() const { return window_.channels_last(); }
-  float* buffer(int64_t values) {
-    return static_cast<float*>(scratch(static_cast<size_t>(values) * sizeof(float)));
-  }
+  float* buffer(int64_t values) { return scratch<float>(values); }
   const float* channels_first(const Tensor& x, const Geometry& g, int64_t plane) {
     if (!channels_last()) return x.data<float>();
     float* copy = buffer(x.size());
@@ -244,7 +242,7 @@ class LpPoolOperator : public PoolBase {
     if (y.size() == 0) return;
     const int64_t in_plane = s.h * s.w, out_plane = s.oh * s.ow;
     float* first = channels_last() ? buffer(y.size()) : nullptr;
-    double* sums = static_cast<double*>(scratch(static_cast<size_t>(y.size()) * sizeof(double)));
+    double* sums = scratch<double>(y.size());
     const float* in = channels_first(x, g, in_plane);
     float* out = first ? first : y.mutable_data<float>();
     const double p = p_;

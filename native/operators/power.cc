@@ -73,7 +73,7 @@ class SumReduceLikeOperator : public Operator {
     const Tensor &a = input(0), &b = input(1);
     const Shape aligned = rule_.apply(a.shape(), b.shape(), describe_input(0), describe_input(1)).b;
     Tensor& c = output(0, b.shape(), a.type());
-    void* room = scratch(static_cast<size_t>(sum_to_scratch(a.shape(), aligned, a.type())));
+    void* room = scratch(sum_to_scratch(a.shape(), aligned, a.type()));
     sum_to(kernels(), parallel(), a.type(), a.shape(), a.raw_data(), aligned, c.raw_mutable_data(),
            room);
   }

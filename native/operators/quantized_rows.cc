@@ -225,7 +225,7 @@ class Pruned : public Base {
     if (rows >= 0 && given.size() == 1 && places[0] == 0) return this->find_indices(i, rows);
     const int64_t* indices = this->find_indices(i, given.size());
     const int64_t count = this->input(i).size();
-    auto* found = static_cast<int64_t*>(this->scratch(count * sizeof(int64_t)));
+    auto* found = this->template scratch<int64_t>(count);
     for (int64_t p = 0; p < count; p++) {
       found[p] = places[indices[p]];
       CAFFE2_ENFORCE(found[p] >= -1 && (rows < 0 || found[p] < rows), this->describe_input(mapping),

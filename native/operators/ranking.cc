@@ -71,7 +71,7 @@ class TopKOperator : public AlongAxis {
     CAFFE2_ENFORCE(k >= 1, "k is ", k, "; it is at least 1");
     const int64_t found = std::min(k, size_);
     const float* x = input(0).data<float>();
-    auto* order = static_cast<int64_t*>(scratch(size_ * sizeof(int64_t)));
+    auto* order = scratch<int64_t>(size_);
     const Shape shape = with_size(0, k);
     Tensor& values = output(0, shape, DataType::kFloat);
     Tensor& indices = output(1, shape, DataType::kInt64);
@@ -164,7 +164,7 @@ class FlexibleTopKOperator : public RowCounts {
  protected:
   void run() override {
     find();
-    auto* order = static_cast<int64_t*>(scratch(columns_ * sizeof(int64_t)));
+    auto* order = scratch<int64_t>(columns_);
     float* value = output(0, {total_}, DataType::kFloat).mutable_data<float>();
     int64_t* index = output(1, {total_}, DataType::kInt64).mutable_data<int64_t>();
     const float* x = input(0).data<float>();

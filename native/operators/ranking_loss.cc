@@ -167,8 +167,7 @@ class PairWiseLossGradientOperator : public PairWiseBase {
     const Tensor &x = input(0), &dy = input(2);
     CAFFE2_ENFORCE(dy.size() == lists(), describe_input(2), " has shape ", dy.shape().text(), "; ",
                    lists(), " values are needed");
-    const size_t bytes = static_cast<size_t>(x.size()) * sizeof(double);
-    double* sums = static_cast<double*>(scratch(bytes));
+    double* sums = scratch<double>(x.size());
     const float *in = x.data<float>(), *grad = dy.data<float>();
     float* dx = output(0, x.shape(), DataType::kFloat).mutable_data<float>();
     std::fill(sums, sums + x.size(), 0.0);
@@ -204,9 +203,9 @@ class LambdaRankNdcgOperator : public SegmentBase {
     find_segments(SegmentKind::kLengths, 2, y.size());
     const auto n = static_cast<size_t>(y.size());
     Session all{y.data<float>(), r.data<float>(), nullptr, nullptr, nullptr, 0};
-    all.gains = static_cast<double*>(scratch(n * sizeof(double)));
-    all.discounts = static_cast<double*>(scratch(n * sizeof(double)));
-    all.order = static_cast<int64_t*>(scratch(n * sizeof(int64_t)));
+    all.gains = scratch<double>(n);
+    all.discounts = scratch<double>(n);
+    all.order = scratch<int64_t>(n);
     float* loss = output(0, {segments()}, DataType::kFloat).mutable_data<float>();
     float* dy = output(1, y.shape(), DataType::kFloat).mutable_data<float>();
     for (int64_t k = 0; k < segments(); k++) {

@@ -258,7 +258,7 @@ class Int8RoIAlignOperator : public Int8On<RoIAlignBase> {
     const std::vector<Region> regions = this->regions();
     Tensor y = bytes(pooled_shape(m));
     const int64_t values = checked_multiply(static_cast<int64_t>(height_) * width_, m.channels);
-    auto* sums = static_cast<float*>(scratch(static_cast<size_t>(values) * sizeof(float)));
+    auto* sums = scratch<float>(values);
     auto* out = y.mutable_data<uint8_t>();
     const float ratio = x->scale / scale_;
     for (size_t r = 0; r < regions.size(); r++) {

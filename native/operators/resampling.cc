@@ -68,9 +68,7 @@ class ResampleBase : public Operator {
     }
   }
 
-  int64_t* map_memory(int64_t length) {
-    return static_cast<int64_t*>(scratch(static_cast<size_t>(length) * sizeof(int64_t)));
-  }
+  int64_t* map_memory(int64_t length) { return scratch<int64_t>(length); }
   Maps maps_memory(const Sizes& size) {
     Maps maps{};
     for (int a = 0; a < 3; a++) maps[a] = map_memory(size[a]);
@@ -417,7 +415,7 @@ class BilinearBase : public ResizeBase {
 
  protected:
   Mixing* mixings(int64_t size, int64_t length) {
-    auto* mixing = static_cast<Mixing*>(scratch(static_cast<size_t>(length) * sizeof(Mixing)));
+    auto* mixing = scratch<Mixing>(length);
     const double step =
         length > 1 ? static_cast<double>(size - 1) / static_cast<double>(length - 1) : 0;
     for (int64_t i = 0; i < length; i++) {

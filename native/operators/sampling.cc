@@ -16,7 +16,7 @@ class SamplingOperator : public SegmentBase {
 
  protected:
   const float* draw(int64_t n) {
-    auto* drawn = static_cast<float*>(scratch(static_cast<size_t>(n) * sizeof(float)));
+    auto* drawn = scratch<float>(n);
     kernels().uniform(random_state(next_random_stream()), 0, 1, n, drawn, parallel());
     return drawn;
   }

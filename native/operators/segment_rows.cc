@@ -145,7 +145,7 @@ class LengthsTopKOperator : public RowsBase {
     CAFFE2_ENFORCE(input(0).rank() == 1, describe_input(0), " has shape ", input(0).shape().text(),
                    "; one dimension is needed");
     find_rows(1);
-    auto* order = static_cast<int32_t*>(scratch(longest() * sizeof(int32_t)));
+    auto* order = scratch<int32_t>(longest());
     Tensor& values = output(0, {segments(), k_}, DataType::kFloat);
     Tensor& indices = output(1, {segments(), k_}, DataType::kInt32);
     clear(values);
@@ -304,7 +304,7 @@ class KeysBase : public SegmentBase {
   // The part of each key of input i, and how many keys it has.
   void find_parts(int i, int64_t parts) {
     const Tensor& keys = input(i);
-    part_ = static_cast<int32_t*>(scratch(keys.size() * sizeof(int32_t)));
+    part_ = scratch<int32_t>(keys.size());
     counts_.assign(parts, 0);
     for (int64_t j = 0; j < keys.size(); j++) {
       const int64_t rest = key(i, j) % parts;

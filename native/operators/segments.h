@@ -57,7 +57,7 @@ class SegmentBase : public Operator {
   // What belongs to each of some things, one after the other: the offsets of n lengths and their
   // sum.
   int64_t* offsets_of(int i, const int32_t* lengths, int64_t n) {
-    auto* offsets = static_cast<int64_t*>(scratch((n + 1) * sizeof(int64_t)));
+    auto* offsets = scratch<int64_t>(n + 1);
     offsets[0] = 0;
     for (int64_t k = 0; k < n; k++) {
       CAFFE2_ENFORCE(lengths[k] >= 0, describe_input(i), " holds ", lengths[k], " at position ", k,
@@ -76,7 +76,7 @@ class SegmentBase : public Operator {
     if (given.type() == DataType::kInt64) {
       indices = given.data<int64_t>();
     } else {
-      auto* wide = static_cast<int64_t*>(scratch(given.size() * sizeof(int64_t)));
+      auto* wide = scratch<int64_t>(given.size());
       std::copy_n(given.data<int32_t>(), given.size(), wide);
       indices = wide;
     }
@@ -104,7 +104,7 @@ class SegmentBase : public Operator {
                      "; segments begin with 0 and follow each other without gaps");
     }
     segments_ = rows_ == 0 ? 0 : int64_t{ids[rows_ - 1]} + 1;
-    offsets_ = static_cast<int64_t*>(scratch((segments_ + 1) * sizeof(int64_t)));
+    offsets_ = scratch<int64_t>(segments_ + 1);
     offsets_[segments_] = rows_;
     for (int64_t j = rows_ - 1; j >= 0; j--) offsets_[ids[j]] = j;
   }
@@ -120,8 +120,8 @@ class SegmentBase : public Operator {
                      " at position ", j, "; there are ", segments_, " segments");
     }
     ids_ = ids;
-    offsets_ = static_cast<int64_t*>(scratch((segments_ + 2) * sizeof(int64_t)));
-    order_ = static_cast<int64_t*>(scratch(rows_ * sizeof(int64_t)));
+    offsets_ = scratch<int64_t>(segments_ + 2);
+    order_ = scratch<int64_t>(rows_);
   }
 
   int64_t segments_ = 0, rows_ = 0;

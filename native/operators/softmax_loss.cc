@@ -105,7 +105,7 @@ class SoftmaxWithLossOperator : public SoftmaxLossBase {
     const Rows r = rows(has_input(2) ? 2 : -1);
     Tensor& p = output(0, x.shape(), DataType::kFloat);
     Tensor& average = output(1, {}, DataType::kFloat);
-    float* losses = static_cast<float*>(scratch(static_cast<size_t>(r.m) * sizeof(float)));
+    float* losses = scratch<float>(r.m);
     if (label_prob_) {
       distribution_losses(r, p.mutable_data<float>(), losses);
     } else {

@@ -21,7 +21,7 @@ class SparseBase : public SegmentBase {
   const int64_t* wide(int i) {
     const Tensor& given = input(i);
     if (given.type() == DataType::kInt64) return given.data<int64_t>();
-    auto* values = static_cast<int64_t*>(scratch(given.size() * sizeof(int64_t)));
+    auto* values = scratch<int64_t>(given.size());
     std::copy_n(given.data<int32_t>(), given.size(), values);
     return values;
   }
@@ -70,7 +70,7 @@ class MaskBase : public SparseBase {
     has_rows_ = has_input(lengths);
     const int64_t* sizes = has_rows_ ? lengths_of(lengths, n) : &n;
     batch_ = has_rows_ ? input(lengths).size() : 1;
-    places_ = static_cast<int64_t*>(scratch(n * sizeof(int64_t)));
+    places_ = scratch<int64_t>(n);
     int64_t skipped = 0, j = 0;
     for (int64_t row = 0; row < batch_; row++) {
       for (const int64_t end = j + sizes[row]; j < end; j++) {
@@ -159,7 +159,7 @@ class SparseToDenseMaskGradientOperator : public MaskBase {
     const int64_t n = input(0).size(), width = dy.shape().product(front.rank(), dy.rank());
     Shape shape{n};
     for (int i = front.rank(); i < dy.rank(); i++) shape.append(dy.dim(i));
-    auto* last = static_cast<int64_t*>(scratch(places() * sizeof(int64_t)));
+    auto* last = scratch<int64_t>(places());
     for (int64_t j = 0; j < n; j++) {
       if (place(j) >= 0) last[place(j)] = j;
     }
@@ -274,7 +274,7 @@ class BooleanUnmaskOperator : public Operator {
     }
     const int64_t n = mask.size();
     std::vector<int64_t> taken(inputs() / 2, 0);
-    auto* source = static_cast<int*>(scratch(n * sizeof(int)));
+    auto* source = scratch<int>(n);
     for (int64_t j = 0; j < n; j++) {
       int i = 0;
       while (i < inputs() && !input(i).data<bool>()[j]) i += 2;
@@ -410,7 +410,7 @@ class GatherRangesToDenseOperator : public RangesBase {
     }
     std::vector<Tensor*> dense;
     for (int64_t f = 0; f < features; f++) check_share(f);
-    auto* order = static_cast<int64_t*>(scratch(data.size() * sizeof(int64_t)));
+    auto* order = scratch<int64_t>(data.size());
     for (int64_t f = 0; f < features; f++) {
       dense.push_back(&output(static_cast<int>(f), {examples(), lengths_[f]}, data.type()));
     }

@@ -29,7 +29,7 @@ class SparseRowsOperator : public Operator {
     if (i.type() == DataType::kInt64) {
       index = i.data<int64_t>();
     } else {
-      auto* wide = static_cast<int64_t*>(scratch(sizeof(int64_t) * i.size()));
+      auto* wide = scratch<int64_t>(i.size());
       for (int64_t k = 0; k < i.size(); k++) wide[k] = i.data<int32_t>()[k];
       index = wide;
     }

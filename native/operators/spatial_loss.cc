@@ -69,7 +69,7 @@ class SpatialSoftmaxWithLossOperator : public SpatialLossBase {
     Tensor& y = output(0, x.shape(), DataType::kFloat);
     Tensor& loss = output(1, {}, DataType::kFloat);
     const int64_t points = p.n * p.plane;
-    double* losses = static_cast<double*>(scratch(static_cast<size_t>(points) * sizeof(double)));
+    double* losses = scratch<double>(points);
     const float* in = x.data<float>();
     float* out = y.mutable_data<float>();
     const int64_t step = rows_per_range(p.classes * 8);

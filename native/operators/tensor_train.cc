@@ -58,14 +58,14 @@ class TensorTrainOperator : public Operator {
                    "; ", values_, " elements are needed");
     const int64_t rows = x.dim(0);
     int64_t largest = 0, left = taken_, outputs = 1;
-    size_t bytes = 0;
+    int64_t bytes = 0;
     for (const Core& core : cores_) {
       left /= core.input;
       bytes = std::max(bytes, kernels().gemm_scratch_bytes(core.contract(outputs), 1));
       outputs = checked_multiply(outputs, core.output);
       largest = std::max(largest, checked_multiply(checked_multiply(left, core.before), outputs));
     }
-    auto* work = static_cast<float*>(scratch(sizeof(float) * largest * 2));
+    auto* work = scratch<float>(checked_multiply(largest, 2));
     void* buffer = scratch(bytes);
     Tensor& y = output(0, {rows, given_}, DataType::kFloat);
     auto* out = y.mutable_data<float>();
@@ -171,7 +171,7 @@ class TableOperator : public SegmentBase {
                    input(i).shape().text(), "; ", shape.text(), " is needed");
   }
   void* gemm_scratch(std::initializer_list<kernels::Gemm> products) {
-    size_t bytes = 0;
+    int64_t bytes = 0;
     for (const kernels::Gemm& g : products) {
       bytes = std::max(bytes, kernels().gemm_scratch_bytes(g, 1));
     }
@@ -257,7 +257,7 @@ class TableSumGradientOperator : public TableOperator {
                      " rows");
     }
     void* buffer = gemm_scratch({c.d_second(), c.d_core0(), c.d_core1(), c.d_core2()});
-    auto* d_second = static_cast<float*>(scratch(sizeof(float) * c.second()));
+    auto* d_second = scratch<float>(c.second());
     float* d_core[3];
     for (int k = 0; k < 3; k++) {
       Tensor& out = output(k, input(k).shape(), DataType::kFloat);

@@ -154,6 +154,16 @@ Activations::Activations(const Tensor& x, bool channels_last, const Operand& wha
   }
 }
 
+void require_countable(const kernels::ConvShape& s, const Operand& what) {
+  constexpr int64_t kMost = int64_t{1} << 40;
+  const int64_t h = s.h + s.pad_t + s.pad_b, w = s.w + s.pad_l + s.pad_r;
+  const int64_t channels = std::max(s.c, s.k);
+  CAFFE2_ENFORCE(static_cast<double>(h) * static_cast<double>(w) * static_cast<double>(channels) <=
+                     static_cast<double>(kMost),
+                 what, ": with pads an image is ", h, " x ", w, "; times ", channels,
+                 " channels that is more than ", kMost, " values");
+}
+
 Shape activation_shape(const Tensor& like, bool channels_last, int64_t channels,
                        const int64_t size[2], int64_t frames) {
   Shape shape{like.dim(0)};

@@ -69,6 +69,10 @@ struct Activations {
 Shape activation_shape(const Tensor& like, bool channels_last, int64_t channels,
                        const int64_t size[2], int64_t frames = 1);
 
+// Raises where an image with its pads, as pads and dilation can make it, is of a size from which
+// kernels could not compute the sizes of their memory.
+void require_countable(const kernels::ConvShape& s, const Operand& what);
+
 // For each of n images: [hw][c] -> [c][hw], and back.
 void to_channels_first(int64_t n, int64_t c, int64_t hw, const float* x, float* y,
                        const kernels::Parallel& parallel);

@@ -353,8 +353,9 @@ TEST_CASE("blocked layout: there and back, missing channels are zero") {
       for (int64_t hw : {1, 7, 17, 64}) {
         const int64_t n = 3, channels = (c + v - 1) / v * v;
         const Floats x = random.floats(n * c * hw);
-        CHECK(kernels->blocked_bytes(n, c, hw) == n * channels * hw * sizeof(float));
-        Scratch blocked(kernels->blocked_bytes(n, c, hw));
+        const auto bytes = static_cast<int64_t>(n * channels * hw * sizeof(float));
+        CHECK(kernels->blocked_bytes(n, c, hw) == bytes);
+        Scratch blocked(bytes);
         kernels->to_blocked(n, c, hw, x.data(), blocked.get(), threads(2));
         int wrong = 0;
         for (int64_t i = 0; i < n * channels * hw; i++) {
@@ -368,6 +369,30 @@ TEST_CASE("blocked layout: there and back, missing channels are zero") {
         CHECK(same_bits(x, y));
       }
     }
+  }
+}
+
+// Also where addresses have fewer: who is asked for the memory can tell that it is too much.
+TEST_CASE("bytes are counted in 64 bits") {
+  const int64_t large = int64_t{1} << 30, more_than = int64_t{1} << 33;
+  for (const Table* kernels : tables()) {
+    INFO(std::string(isa_name(kernels->isa)));
+    CHECK(kernels->blocked_bytes(1, 16, large) == 64 * large);
+    CHECK(kernels->gemm_packed_bytes(large, 16) == 64 * large);
+    for (const int64_t group : {1, 16}) {
+      ConvShape s = shape(1, 16, 3, large, 16, 3, 1, 1);
+      s.group = group;
+      for (const ConvAlgorithm algorithm : kAlgorithms) {
+        INFO(kNames[static_cast<int>(algorithm)]);
+        if (!kernels->conv_supports(s, ConvPass::kForward, algorithm)) continue;
+        CHECK(kernels->conv_scratch_bytes(s, ConvPass::kForward, algorithm, 2) > more_than);
+      }
+    }
+    ExpandDepthwise f;
+    f.expand.shape = shape(1, 16, 3, large, 16, 1, 1, 0);
+    f.depthwise.shape = shape(1, 16, 3, large, 16, 3, 1, 1);
+    f.depthwise.shape.group = 16;
+    CHECK(kernels->expand_depthwise_scratch_bytes(f, 2) > more_than);
   }
 }
 

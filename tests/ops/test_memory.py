@@ -101,6 +101,46 @@ def test_what_asks_for_too_much_is_refused_before_memory_is_touched(greedy):
     assert resident() - before < 100 << 20
 
 
+MOST, HALF = 2**31 - 1, 2**30 - 1
+ONES = {size: np.ones((1, 2, size, size), np.float32) for size in (1, 2, 3)}
+SIDES = {"kernel": 3, "dilation": MOST, "pad": MOST}
+BIAS = np.zeros(2, np.float32)
+# Pads and dilation, or strides and pads, that leave the output small: type, inputs, outputs,
+# arguments.
+PADDED = [
+    ("Conv", [ONES[2], np.ones((4, 2, 3, 3), np.float32)], 1, SIDES),
+    ("Conv", [ONES[2], np.ones((2, 1, 3, 3), np.float32)], 1, {**SIDES, "group": 2}),
+    ("ConvGradient", [ONES[2], np.ones((2, 2, 3, 3), np.float32), ONES[2]], 2, SIDES),
+    (
+        "ConvTranspose",
+        [ONES[2], np.ones((2, 1, 1, 1), np.float32)],
+        1,
+        {"kernel": 1, "stride": MOST, "pad": HALF},
+    ),
+    (
+        "ExpandDepthwise",
+        [ONES[2], np.ones((2, 2, 1, 1), np.float32), BIAS, ONES[3][0][:, None], BIAS],
+        1,
+        SIDES,
+    ),
+]
+
+
+@pytest.mark.parametrize("padded", PADDED, ids=lambda padded: padded[0])
+def test_padded_images_of_uncountable_size_are_refused(padded):
+    from caffe2 import _native
+    from caffe2.runtime.engine import new_workspace
+
+    type, inputs, outputs, args = padded
+    space = new_workspace(_native.Engine(threads=1))
+    names = tuple(f"x{number}" for number in range(len(inputs)))
+    for name, value in zip(names, inputs, strict=True):
+        space.feed(name, value)
+    made = tuple(f"y{number}" for number in range(outputs))
+    with pytest.raises(_native.EngineError, match="with pads an image is"):
+        space.run_operator(_message(Operation(type, names, made, args), ""))
+
+
 def resident():
     """Bytes of this process that are in memory; 0 where nobody says."""
     status = Path("/proc/self/statm")
