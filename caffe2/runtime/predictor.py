@@ -186,7 +186,8 @@ class Predictor:
         """The outputs for `inputs`: a list for `needed`, in its order, or arrays by name.
 
         A dictionary may name any blob of external_input.  Where init_net fills all of them, a list
-        is for the first ones, as in the original.  Values are what FeedBlob takes.
+        is for the first ones, as in the original.  Values are what FeedBlob takes.  An array that
+        the net only reads is not copied: it must not be written to before this returns.
 
         TypeError for an array in place of a list; ValueError when inputs are missing or unknown or
         there are too many.

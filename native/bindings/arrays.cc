@@ -86,6 +86,23 @@ Tensor to_tensor(const InputArray& array, Engine& engine) {
   return tensor;
 }
 
+Tensor lend_tensor(const InputArray& array, Engine& engine) {
+  struct ArrayLender : Lender {
+    explicit ArrayLender(InputArray lent) : array(std::move(lent)) {}
+    InputArray array;
+  };
+  const Shape shape = shape_of(array);
+  const DataType type = data_type(array.dtype());
+  const size_t bytes = Tensor::bytes_for(shape, type);
+  void* data = const_cast<void*>(array.data());
+  if (bytes == 0 || reinterpret_cast<uintptr_t>(data) % type_size(type) != 0) {
+    return to_tensor(array, engine);
+  }
+  return Tensor(std::make_shared<Storage>(engine.allocator(), std::make_shared<ArrayLender>(array),
+                                          data, bytes),
+                shape, type);
+}
+
 Tensor to_string_tensor(const nb::object& array, Engine& engine) {
   Shape shape;
   for (nb::handle dim : array.attr("shape")) shape.append(nb::cast<int64_t>(dim));

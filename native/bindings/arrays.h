@@ -21,6 +21,9 @@ Shape shape_of(const InputArray& array);
 // A copy of an array as a tensor of `engine`.
 Tensor to_tensor(const InputArray& array, Engine& engine);
 
+// The same without a copy: the tensor reads the array, which must not change while it does.
+Tensor lend_tensor(const InputArray& array, Engine& engine);
+
 // A NumPy array of bytes objects as a tensor of strings.
 Tensor to_string_tensor(const nb::object& array, Engine& engine);
 

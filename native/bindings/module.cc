@@ -136,7 +136,7 @@ nb::object view_blob(Workspace& workspace, const std::string& name) {
   const std::shared_ptr<Blob> blob = workspace.get_blob(name);
   BlobValue value = blob->get_shared();
   CAFFE2_ENFORCE(value.is_tensor(), "blob '", name, "' holds no tensor");
-  if (value.tensor.storage()->lent()) {  // nobody writes into a file
+  if (value.tensor.storage()->lent()) {  // nobody writes into that
     value.tensor = value.tensor.copy();
     blob->set(value);
   }

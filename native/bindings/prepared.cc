@@ -10,7 +10,10 @@ PreparedRun::PreparedRun(Workspace& workspace, const std::string& net,
                          const std::vector<std::string>& inputs,
                          const std::vector<std::string>& outputs)
     : workspace_(workspace), net_(workspace.get_net(net)) {
-  for (const std::string& name : inputs) inputs_.push_back(workspace.create_blob(name));
+  for (const std::string& name : inputs) {
+    inputs_.push_back(workspace.create_blob(name));
+    lent_.push_back(net_->only_reads(name));
+  }
   for (const std::string& name : outputs) outputs_.push_back(workspace.get_blob(name));
 }
 
@@ -25,7 +28,10 @@ nb::object PreparedRun::run(const nb::typed<nb::list, nb::object>& arrays) {
   }
   std::vector<Tensor> tensors;
   tensors.reserve(given.size());
-  for (const InputArray& array : given) tensors.push_back(to_tensor(array, workspace_.engine()));
+  for (size_t i = 0; i < given.size(); i++) {
+    const auto make = lent_[i] ? lend_tensor : to_tensor;
+    tensors.push_back(make(given[i], workspace_.engine()));
+  }
   for (size_t i = 0; i < tensors.size(); i++) inputs_[i]->set(std::move(tensors[i]));
   Calls::instance().run([&] { net_->run(); });
   nb::list results;

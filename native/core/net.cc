@@ -130,9 +130,8 @@ CompiledNet::CompiledNet(NetDef def, std::vector<std::string> sites, Workspace& 
       return workspace_.find_blob(name) != nullptr;
     });
   }
-  bool all_ordinary = true;
-  for (int i = 0; i < size(); i++) all_ordinary &= ordinary(i);
-  if (options.own_inputs && all_ordinary) find_sole_users();
+  for (int i = 0; i < size(); i++) ordinary_ &= ordinary(i);
+  if (options.own_inputs && ordinary_) find_sole_users();
   const std::string type = def_.type.value_or("");
   if (!type.empty() && type != "simple") {
     graph_.emplace(def_);
@@ -158,6 +157,21 @@ void CompiledNet::find_sole_users() {
       if (mentions[inputs[k]] == 1) operators_[i]->set_sole_user(k);
     }
   }
+}
+
+bool CompiledNet::only_reads(const std::string& blob) const {
+  const auto names = [&](const std::vector<std::string>& list) {
+    return std::find(list.begin(), list.end(), blob) != list.end();
+  };
+  if (!ordinary_ || names(def_.external_output)) return false;
+  for (int i = 0; i < size(); i++) {
+    if (names(def_.op[i].output)) return false;
+    const std::vector<std::string>& inputs = def_.op[i].input;
+    for (int k = 0; k < static_cast<int>(inputs.size()); k++) {
+      if (inputs[k] == blob && !operators_[i]->only_reads(k)) return false;
+    }
+  }
+  return true;
 }
 
 // Refuses a second run; looks blobs up again where some were removed.

@@ -56,6 +56,9 @@ class CompiledNet {
   // Whether an operator may wait for something outside of this net.
   bool may_block() const;
 
+  // Whether the operators only read what this blob holds, and forget it.
+  bool only_reads(const std::string& blob) const;
+
   const NetDef& def() const { return def_; }
 
  private:
@@ -85,6 +88,7 @@ class CompiledNet {
   const uint64_t seed_;
   std::string random_state_;  // the blob that keeps seed and number of runs; "": none
   std::vector<std::unique_ptr<Operator>> operators_;
+  bool ordinary_ = true;  // operators touch no blobs but their inputs and outputs
   PrivateBlobs private_;
   std::vector<Step> steps_;  // for runs in order
   std::vector<Epilogue> epilogues_;

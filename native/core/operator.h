@@ -88,6 +88,12 @@ class Operator {
     (void)i;
     return false;
   }
+  // Whether nobody can see what input i holds through what this leaves behind: it is neither shared
+  // nor kept.
+  virtual bool only_reads(int i) const {
+    (void)i;
+    return false;
+  }
   // Whether its last output was its inputs as they lie, one after the other. Where a net puts them
   // so, there is nothing left to copy.
   virtual bool joined() const { return false; }

@@ -5,8 +5,6 @@
 #include <memory>
 #include <string>
 
-#include "core/mapped_file.h"
-
 namespace caffe2 {
 
 std::shared_ptr<Storage> Storage::of_strings(std::shared_ptr<Allocator> allocator, size_t bytes) {

@@ -7,11 +7,10 @@
 #include <utility>
 
 #include "core/allocator.h"
+#include "core/lender.h"
 #include "core/types.h"
 
 namespace caffe2 {
-
-class MappedFile;
 
 enum class Device : int32_t { kCPU = 0 };  // numbers of DeviceTypeProto
 
@@ -29,9 +28,9 @@ class Storage {
         data_(static_cast<char*>(whole_->data_) + offset),
         bytes_(bytes),
         device_(whole_->device_) {}
-  // A part of a file, for reading only.
-  Storage(std::shared_ptr<Allocator> allocator, std::shared_ptr<const MappedFile> lender,
-          void* data, size_t bytes)
+  // Memory of somebody else, a part of a file or an array, for reading only.
+  Storage(std::shared_ptr<Allocator> allocator, std::shared_ptr<const Lender> lender, void* data,
+          size_t bytes)
       : allocator_(std::move(allocator)),
         lender_(std::move(lender)),
         data_(data),
@@ -88,7 +87,7 @@ class Storage {
  private:
   std::shared_ptr<Allocator> allocator_;
   std::shared_ptr<Storage> whole_;
-  std::shared_ptr<const MappedFile> lender_;
+  std::shared_ptr<const Lender> lender_;
   void* data_;
   size_t bytes_;
   void (*deleter_)(void* data, size_t bytes) = nullptr;

@@ -171,6 +171,7 @@ class ConvOperator : public ConvBase {
       : ConvBase(context), workspace_(context.workspace) {}
   unsigned fuses() const override { return kFusesSum | kFusesBounds; }
   bool takes_stored() const override { return true; }
+  bool only_reads(int i) const override { return i == 0; }
   bool chooses_layout() const override { return true; }
 
  protected:

@@ -51,6 +51,7 @@ class ExpandDepthwiseOperator : public Operator {
         projects_(static_cast<int>(context.def.input.size()) > kProjectFilter) {}
   unsigned fuses() const override { return projects_ ? kFusesSum | kFusesBounds : kFusesBounds; }
   bool takes_stored() const override { return true; }
+  bool only_reads(int i) const override { return i == 0; }
   bool chooses_layout() const override { return true; }
 
  protected:

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/mapped_file.h"
 #include "core/operator.h"
 #include "core/registry.h"
 #include "operators/dispatch.h"

@@ -49,6 +49,7 @@ class FCOperator : public FullyConnected<kTransposed> {
  public:
   using Base::Base;
   unsigned fuses() const override { return kFusesBounds; }
+  bool only_reads(int i) const override { return i == 0; }
 
  protected:
   void run() override {

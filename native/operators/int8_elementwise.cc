@@ -15,6 +15,7 @@ template <bool server>
 class Int8QuantizeOperator : public Int8Operator {
  public:
   using Int8Operator::Int8Operator;
+  bool only_reads(int i) const override { return i == 0; }
 
  protected:
   void run() override {

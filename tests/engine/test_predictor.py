@@ -1,10 +1,12 @@
 """Serving a pair of nets."""
 
 import threading
+import weakref
 
 import numpy as np
 import pytest
 
+from caffe2 import _native
 from caffe2.proto import caffe2_pb2
 from caffe2.python import core, workspace
 
@@ -171,6 +173,86 @@ def test_threads_share_a_predictor(nets):
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_an_array_that_the_net_only_reads_is_not_copied(nets):
+    engine = _native.Engine(threads=1)
+    predictor = workspace.Predictor(*nets, engine)
+    x = np.arange(32_000, dtype=np.float32).reshape(-1, 2)
+    for _ in range(3):  # until its memory is planned
+        predictor.run([x])
+    answers, used = [], []
+    for inputs in ({"x": x}, [x]):
+        answers.append(predictor.run(inputs)[0])
+        used.append(engine.memory_used)
+    assert used[0] - used[1] == x.nbytes
+    np.testing.assert_array_equal(*answers)
+    kept = weakref.ref(x)
+    expected = x[:1] @ W.T + B
+    x[:] = -1  # the answers are out already
+    np.testing.assert_array_equal(answers[0][:1], expected)
+    del x, inputs
+    assert kept() is not None  # until the next run
+    predictor.run([np.zeros((1, 2), np.float32)])
+    assert kept() is None
+
+
+@pytest.mark.parametrize("kind", ["in place", "view", "view out", "also an output", "nested"])
+def test_an_array_is_never_written_to(nets, kind):
+    predict = core.Net("predict")
+    x = "x"
+    if kind == "view out":
+        predict.Reshape("x", ["v", "_"], shape=[-1, 2])
+        predict.Proto().external_output.append("v")
+    elif kind == "view":
+        x, _ = predict.Reshape("x", ["v", "_"], shape=[-1, 2])
+        predict.Relu(x, x)
+    elif kind == "in place":
+        predict.Relu("x", "x")
+    elif kind == "nested":
+        predict.ConstantFill([], "yes", shape=[], value=True, dtype=core.DataType.BOOL)
+        inside = core.Net("inside")
+        inside.Proto().external_input.append("x")
+        inside.Relu("x", "x")
+        predict.If(["yes", "x"], ["x"], then_net=inside.Proto())
+    else:
+        predict.Proto().external_output.append("x")
+    predict.FC([x, "w", "b"], "y")
+    predict.Proto().external_input[:] = ["x", "w", "b"]
+    predict.Proto().external_output.append("y")
+    predictor = workspace.Predictor(nets[0], predict.Proto())
+    array = np.float32([[1, -1], [-2, 3]])
+    read = np.maximum(array, 0) if kind in ("in place", "view", "nested") else array
+    for _ in range(3):
+        answers = predictor.run([array])
+        np.testing.assert_array_equal(array, np.float32([[1, -1], [-2, 3]]))
+        np.testing.assert_allclose(answers[-1], read @ W.T + B)
+        answers[0][:] = 7  # nor through what is given out
+        answers[-1][:] = 7
+
+
+def test_what_a_net_keeps_of_an_input_is_its_own(nets):
+    init, predict = core.Net("init"), core.Net("predict")
+    init.Proto().CopyFrom(nets[0])
+    init.ConstantFill([], "last", shape=[1, 2], value=0.0)
+    predict.FC(["last", "w", "b"], "y")
+    predict.Alias("x", "last")
+    predict.Proto().external_input[:] = ["x", "w", "b", "last"]
+    predict.Proto().external_output.append("y")
+    predictor = workspace.Predictor(init.Proto(), predict.Proto())
+    array, last = np.float32([[1, 2]]), np.zeros((1, 2), np.float32)
+    for step in range(3):
+        np.testing.assert_allclose(predictor.run([array])[0], last @ W.T + B)
+        last = array.copy()
+        array[:] = [step, -step]  # one array for all calls
+
+
+def test_arrays_may_lie_anywhere(nets):
+    raw = b"?" + np.float32([[1, -1]]).tobytes()
+    x = np.frombuffer(raw, np.float32, offset=1).reshape(1, 2)
+    predictor = workspace.Predictor(*nets)
+    np.testing.assert_allclose(predictor.run([x])[0], x @ W.T + B)
+    np.testing.assert_allclose(predictor.run([x[:0]])[0], np.zeros((0, 3)))
 
 
 def test_inputs_that_no_operator_reads_are_not_needed(nets):

@@ -143,8 +143,6 @@ def test_a_net_is_its_operators_in_order_whatever_happens_between_runs(kind, bod
             workspace.RemoveBlob(details[0])
             model.blobs.pop(details[0], None)
         elif details[0] in model.blobs:
-            np.testing.assert_allclose(
-                workspace.FetchBlob(details[0]), model.blobs[details[0]], rtol=1e-5, atol=1e-6
-            )
+            assert_close(workspace.FetchBlob(details[0]), model.blobs[details[0]])
     for name, value in model.blobs.items():
         assert_close(workspace.FetchBlob(name), value)
