@@ -62,6 +62,14 @@ inline size_t checked_size(int64_t bytes) {
   return static_cast<size_t>(bytes);
 }
 
+// Numbers of elements fit into addresses, also of tensors without any: loops, vectors and offsets
+// may rely on it where addresses have 32 bits.
+inline void require_addressable(int64_t elements) {
+  if (!std::in_range<ptrdiff_t>(elements)) {
+    fail(Code::kOutOfMemory, "a tensor of ", elements, " elements is too large");
+  }
+}
+
 class Shape {
  public:
   static constexpr int kMaxDims = 16;
@@ -78,6 +86,7 @@ class Shape {
 
   void append(int64_t dim) {
     CAFFE2_ENFORCE(dim >= 0, "a dimension of ", dim, " is negative");
+    require_addressable(dim);
     CAFFE2_ENFORCE(rank_ < kMaxDims, "a tensor has at most ", kMaxDims, " dimensions");
     dims_[rank_++] = dim;
   }
@@ -86,6 +95,7 @@ class Shape {
   int64_t product(int first, int last) const {
     int64_t n = 1;
     for (int i = first; i < last; i++) n = checked_multiply(n, dims_[i]);
+    require_addressable(n);
     return n;
   }
   int64_t size() const { return product(0, rank_); }

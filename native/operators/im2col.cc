@@ -105,6 +105,7 @@ class Im2ColOperator : public Im2ColBase {
   void run() override {
     const Sizes s = sizes(0);
     Tensor& y = output(0, columns_shape(s), DataType::kFloat);
+    if (y.size() == 0) return;
     const float* x = input(0).data<float>();
     float* out = y.mutable_data<float>();
     const int64_t picture = s.c * s.h * s.w, columns = s.c * s.places * s.oh * s.ow;
@@ -137,6 +138,7 @@ class Col2ImOperator : public Im2ColBase {
                    input(0).shape().text(), "; ", needed.text(), " is needed, ", describe_input(1),
                    " has shape ", input(1).shape().text());
     Tensor& y = output(0, input(1).shape(), DataType::kFloat);
+    if (y.size() == 0) return;
     const float* x = input(0).data<float>();
     float* out = y.mutable_data<float>();
     const int64_t picture = s.c * s.h * s.w, columns = s.c * s.places * s.oh * s.ow;

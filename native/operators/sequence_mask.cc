@@ -36,6 +36,7 @@ class SequenceMaskOperator : public Operator {
       lengths = input(1).data<int32_t>();
     }
     Tensor& y = output(0, x.shape(), DataType::kFloat);
+    if (y.size() == 0) return;
     const float* in = x.data<float>();
     float* out = y.mutable_data<float>();
     const int64_t width = columns_ * repeats_;

@@ -27,6 +27,7 @@ class ChannelShuffleOperator : public ChannelOperator {
     const int64_t rows = kBack ? s.channels / group_ : group_;
     const int64_t columns = kBack ? group_ : s.channels / group_;
     Tensor& y = output(0, x.shape(), DataType::kFloat);
+    if (y.size() == 0) return;
     const float* in = x.data<float>();
     float* out = y.mutable_data<float>();
     const int64_t size = s.channels * s.inner;
@@ -79,6 +80,7 @@ class BlockOperator : public Operator {
   // offset of the whole row.
   template <class Body>
   void for_rows(const Sizes& s, const Body& body) const {
+    if (s.h * s.w == 0) return;
     const int64_t planes = block_ * block_ * s.n * s.c;
     for_ranges(parallel(), planes, rows_per_range(s.h * s.w), [&](int64_t begin, int64_t end) {
       for (int64_t plane = begin; plane < end; plane++) {

@@ -141,6 +141,30 @@ def test_padded_images_of_uncountable_size_are_refused(padded):
         space.run_operator(_message(Operation(type, names, made, args), ""))
 
 
+EMPTY = np.zeros((1 << 40, 3, 0), np.float32)
+# Nothing to compute, but sizes and arguments that would keep loops busy for hours.
+NOTHING = [
+    ("SequenceMask", [EMPTY], {"mode": "upper", "axis": 2}),
+    ("ChannelShuffle", [EMPTY], {"group": 3}),
+    ("ChannelShuffleGradient", [np.zeros((1, 0), np.float32)], {"group": MOST}),
+    ("SpaceToBatch", [np.zeros((1, 1 << 40, 0, 0), np.float32)], {"block_size": 2}),
+    ("Im2Col", [np.zeros((0, 2, 3, 4), np.float32)], {"kernel": 2, "pad": HALF}),
+]
+
+
+@pytest.mark.parametrize("nothing", NOTHING, ids=lambda nothing: nothing[0])
+def test_what_has_no_element_takes_no_time(nothing):
+    from caffe2 import _native
+    from caffe2.runtime.engine import new_workspace
+
+    type, inputs, args = nothing
+    space = new_workspace(_native.Engine(threads=1))
+    space.feed("x", inputs[0])
+    space.run_operator(_message(Operation(type, ("x",), ("y",), args), ""))
+    space.run_operator(_message(Operation("Size", ("y",), ("size",), {}), ""))
+    assert space.fetch("size") == 0
+
+
 def resident():
     """Bytes of this process that are in memory; 0 where nobody says."""
     status = Path("/proc/self/statm")
