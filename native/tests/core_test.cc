@@ -105,9 +105,8 @@ TEST_CASE("sizes are checked for overflow") {
   const int64_t huge = int64_t{1} << 40;
   const bool narrow = sizeof(ptrdiff_t) == 4;
   const std::string too_large = "a tensor of 1099511627776 elements is too large";
-  CHECK(error_text([&] {
-          Shape{huge, huge}.size();
-        }) == (narrow ? too_large : "the size 1099511627776 x 1099511627776 overflows 64 bits"));
+  CHECK(error_text([&] { Shape{huge, huge}.size(); }) ==
+        (narrow ? too_large : "the size 1099511627776 x 1099511627776 overflows 64 bits"));
   CHECK(error_text([&] { Shape{0, huge}; }) == (narrow ? too_large : "no error"));
   const Shape plane{int64_t{1} << 20, int64_t{1} << 20, 0};
   CHECK(error_text([&] { plane.product(0, 2); }) == (narrow ? too_large : "no error"));
@@ -157,8 +156,7 @@ TEST_CASE("the pool runs every block once, nested and from several threads") {
     for (int t = 0; t < 4; t++) {
       callers.emplace_back([&] {
         for (int k = 0; k < 100; k++) {
-          pool.run(
-              7, [](void* c, int) { ++*static_cast<std::atomic<int>*>(c); }, &total);
+          pool.run(7, [](void* c, int) { ++*static_cast<std::atomic<int>*>(c); }, &total);
         }
       });
     }
@@ -167,8 +165,7 @@ TEST_CASE("the pool runs every block once, nested and from several threads") {
     pool.resize(3);
     CHECK(pool.threads() == 3);
     total = 0;
-    pool.run(
-        5, [](void* c, int) { ++*static_cast<std::atomic<int>*>(c); }, &total);
+    pool.run(5, [](void* c, int) { ++*static_cast<std::atomic<int>*>(c); }, &total);
     CHECK(total == 5);
   }
 }
