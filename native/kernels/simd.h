@@ -78,7 +78,17 @@ FORCE_INLINE vf sqrt(vf v) {  // rounded right; of negative numbers a NaN
 #endif
 }
 // The larger one, a NaN when either is.
-FORCE_INLINE vf max_nan(vf a, vf b) { return select((b > a) | (b != b), b, a); }
+FORCE_INLINE vf max_nan(vf a, vf b) {
+#if defined(__AVX512F__)
+  const __mmask16 real = _mm512_cmp_ps_mask((__m512)b, (__m512)b, _CMP_ORD_Q);
+  return (vf)_mm512_mask_max_ps((__m512)b, real, (__m512)b, (__m512)a);
+#elif defined(__AVX2__)
+  const __m256 nan = _mm256_cmp_ps((__m256)b, (__m256)b, _CMP_UNORD_Q);  // all bits: a NaN itself
+  return (vf)_mm256_or_ps(_mm256_max_ps((__m256)b, (__m256)a), nan);
+#else
+  return select((b > a) | (b != b), b, a);
+#endif
+}
 
 // The first n < VL floats (the other lanes are zero), touching no memory behind them.
 FORCE_INLINE vf load_partial(const float* p, int n) {
