@@ -12,7 +12,7 @@ from caffe2.graph.shapes import infer_shapes
 from caffe2.ops.declaration import Spec
 from caffe2.proto import caffe2_pb2
 
-# Of blobs with weights as kernels read them; known to native/operators/conv.cc.
+# Of blobs with weights as kernels read them; known to native/operators/packed_weights.cc.
 PACKED_SUFFIX = "#packed"
 
 

@@ -70,6 +70,13 @@ def _add_value(init_net: caffe2_pb2.NetDef, name: str, workspace: _native.Worksp
         init_net.op.append(CreateOperator(kind, [], [name], **args))
 
 
+def _filters(op: caffe2_pb2.OperatorDef) -> tuple[int, ...]:
+    """Which inputs are filters that kernels of convolutions read packed."""
+    if op.type == "ExpandDepthwise":
+        return (1, 3, 5) if len(op.input) > 5 else (1, 3)
+    return (1,) if op.type.startswith("Conv") else ()
+
+
 def add_packed(
     init_net: caffe2_pb2.NetDef, predict_net: caffe2_pb2.NetDef, inputs: Mapping[str, Any]
 ) -> list[str]:
@@ -84,7 +91,7 @@ def add_packed(
     for name, value in inputs.items():
         feed(workspace, name, value)
     filled = {name for op in init_net.op for name in op.output}
-    weights = [op.input[1] for op in predict_net.op if op.type.startswith("Conv")]
+    weights = [op.input[i] for op in predict_net.op for i in _filters(op)]
     wanted = [name for name in dict.fromkeys(weights) if name in filled]
     for name in wanted:
         workspace.create_blob(name + PACKED_SUFFIX)

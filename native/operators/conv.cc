@@ -2,16 +2,14 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
-#include "core/kernels_id.h"
 #include "core/operator.h"
 #include "core/registry.h"
-#include "core/workspace.h"
 #include "operators/conv_volume.h"
+#include "operators/packed_weights.h"
 #include "operators/window.h"
 
 namespace caffe2 {
@@ -154,21 +152,10 @@ class ConvBase : public Operator {
   const std::optional<ConvAlgorithm> forced_;
 };
 
-bool same_weights(const ConvShape& a, const ConvShape& b) {
-  return a.c == b.c && a.k == b.k && a.kh == b.kh && a.kw == b.kw && a.group == b.group &&
-         a.stride_h == b.stride_h && a.stride_w == b.stride_w && a.dilation_h == b.dilation_h &&
-         a.dilation_w == b.dilation_w;
-}
-
-// Weights that were packed beforehand: the blob "<filter>#packed" of a model file. 64 bytes of text
-// say for which kernels; the packed values follow. An empty blob of this name asks for them.
-constexpr const char* kPackedSuffix = "#packed";
-constexpr size_t kPackedHeader = Allocator::kAlignment;
-
 class ConvOperator : public ConvBase {
  public:
   explicit ConvOperator(const OperatorContext& context)
-      : ConvBase(context), workspace_(context.workspace) {}
+      : ConvBase(context), filter_(context, 1, channels_last()) {}
   unsigned fuses() const override { return kFusesSum | kFusesBounds; }
   bool takes_stored() const override { return true; }
   bool only_reads(int i) const override { return i == 0; }
@@ -211,7 +198,7 @@ class ConvOperator : public ConvBase {
       f.add = laid_out(*residual, y.layout(), s.n, s.k, plane);
     }
     if (y.size() == 0) return;
-    const float* packed = packed_weights(s, f.algorithm);
+    const float* packed = filter_.get(input(1), may_release(1), s, f.algorithm);
     void* work = scratch(
         kernels().conv_scratch_bytes(s, ConvPass::kForward, f.algorithm, parallel().threads));
     if (has_input(2)) f.bias = plain_input(2).data<float>();
@@ -259,114 +246,7 @@ class ConvOperator : public ConvBase {
     return copy;
   }
 
-  // The filter in the kernel's order, made anew when another storage or version is bound.
-  const float* packed_weights(const ConvShape& s, ConvAlgorithm chosen) {
-    const Tensor& w = input(1);
-    const uint64_t version = w.storage()->version();
-    const bool known = packed_ && source_.lock() == w.storage() && version == version_;
-    if (known && chosen == algorithm_ && same_weights(s, packed_for_)) {
-      return static_cast<const float*>(packed_->data());
-    }
-    const bool only_packed = known && w.storage()->released();
-    const size_t bytes = checked_size(kernels().conv_packed_bytes(s, chosen));
-    std::shared_ptr<Storage> packed = packed_beforehand(chosen, bytes);
-    if (packed) {
-      keep(std::move(packed), s, chosen);
-      return static_cast<const float*>(packed_->data());
-    }
-    if (!only_packed) {
-      source_.reset();
-      if (packed_ && !packed_->whole() && packed_->bytes() >= bytes) packed = std::move(packed_);
-      packed_.reset();
-    }
-    if (!packed) packed = std::make_shared<Storage>(engine().allocator(), bytes);
-    const float* weights = only_packed
-                               ? unpacked_weights()
-                               : channels_first(w.data<float>(), s.k, s.c / s.group, s.kh * s.kw);
-    auto* out = static_cast<float*>(packed->data());
-    kernels().conv_pack(s, chosen, weights, out, parallel());
-    keep(std::move(packed), s, chosen);
-    drop_original();
-    give_packed(bytes);
-    return out;
-  }
-
-  void keep(std::shared_ptr<Storage> packed, const ConvShape& s, ConvAlgorithm algorithm) {
-    packed_ = std::move(packed);
-    source_ = input(1).storage();
-    version_ = input(1).storage()->version();
-    algorithm_ = algorithm;
-    packed_for_ = s;
-  }
-
-  // What the header of weights packed for this algorithm says.
-  std::string packed_header(ConvAlgorithm algorithm) const {
-    std::string text = concat("Conv ", static_cast<int>(algorithm), " for ",
-                              kernels::isa_name(engine().isa()), ", kernels ", kKernelsId);
-    text.resize(kPackedHeader, ' ');
-    return text;
-  }
-
-  // Those of the file that the filter is in, or nullptr where there are none for this algorithm.
-  std::shared_ptr<Storage> packed_beforehand(ConvAlgorithm algorithm, size_t bytes) const {
-    if (!input(1).storage()->lent()) return nullptr;
-    const auto blob = workspace_.find_blob(def().input[1] + kPackedSuffix);
-    if (!blob) return nullptr;
-    const Tensor packed = blob->get().tensor;
-    if (!packed.storage() || !packed.storage()->lent() || packed.type() != DataType::kFloat ||
-        packed.bytes() != kPackedHeader + bytes ||
-        packed_header(algorithm).compare(
-            0, kPackedHeader, static_cast<const char*>(packed.raw_data()), kPackedHeader) != 0) {
-      return nullptr;
-    }
-    return std::make_shared<Storage>(packed.storage(), kPackedHeader, bytes);
-  }
-
-  // Into the blob that asks for them.
-  void give_packed(size_t bytes) const {
-    const auto blob = workspace_.find_blob(def().input[1] + kPackedSuffix);
-    if (!blob || !blob->get().empty()) return;
-    const auto count = static_cast<int64_t>((kPackedHeader + bytes) / sizeof(float));
-    Tensor packed(engine().allocator(), {count}, DataType::kFloat);
-    auto* out = static_cast<char*>(packed.raw_mutable_data());
-    std::memcpy(out, packed_header(algorithm_).data(), kPackedHeader);
-    std::memcpy(out + kPackedHeader, packed_->data(), bytes);
-    blob->set(std::move(packed));
-  }
-
-  // What is packed need not be kept twice. Winograd's transformation loses bits, so that another
-  // algorithm, for inputs of another size, needs the original.
-  void drop_original() {
-    const Tensor& w = input(1);
-    w.storage()->drop_pages();
-    const bool transformed =
-        algorithm_ == ConvAlgorithm::kWinograd2 || algorithm_ == ConvAlgorithm::kWinograd4;
-    if (!transformed && w.size() < kMostNumbers && may_release(1)) w.storage()->release();
-  }
-
-  // The filter, channels first, out of its packed form: the numbers 1, 2, ... packed in the same
-  // way tell where each value is.
-  const float* unpacked_weights() {
-    const int64_t size = input(1).size();
-    const int64_t room = kernels().conv_packed_bytes(packed_for_, algorithm_) / sizeof(float);
-    float* places = buffer(room);
-    float* weights = buffer(size);
-    for (int64_t i = 0; i < size; i++) weights[i] = static_cast<float>(i + 1);
-    kernels().conv_pack(packed_for_, algorithm_, weights, places, parallel());
-    const auto* packed = static_cast<const float*>(packed_->data());
-    for (int64_t i = 0; i < room; i++) {
-      if (places[i] > 0) weights[static_cast<int64_t>(places[i]) - 1] = packed[i];
-    }
-    return weights;
-  }
-
-  static constexpr int64_t kMostNumbers = int64_t{1} << 24;  // that a float tells apart
-  Workspace& workspace_;
-  std::shared_ptr<Storage> packed_;
-  std::weak_ptr<Storage> source_;
-  uint64_t version_ = 0;
-  ConvAlgorithm algorithm_ = ConvAlgorithm::kDirect;
-  ConvShape packed_for_;
+  PackedFilter filter_;
 };
 
 class ConvReluOperator : public ConvOperator {

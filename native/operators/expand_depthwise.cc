@@ -1,9 +1,10 @@
 // ExpandDepthwise: a pointwise convolution, a depthwise one of its result and perhaps a pointwise
 // one of that, strip by strip.
-#include <memory>
+#include <optional>
 
 #include "core/operator.h"
 #include "core/registry.h"
+#include "operators/packed_weights.h"
 #include "operators/window.h"
 
 namespace caffe2 {
@@ -14,33 +15,6 @@ using kernels::ConvShape;
 
 enum Input { kX, kExpandFilter, kExpandBias, kFilter, kBias, kProjectFilter, kProjectBias };
 
-// A filter as a kernel reads it, made anew when another storage or version is bound.
-class PackedFilter {
- public:
-  template <class Pack>
-  const float* get(const Tensor& filter, const std::shared_ptr<Allocator>& allocator, int64_t bytes,
-                   const Pack& pack) {
-    const auto& storage = filter.storage();
-    if (!packed_ || source_.lock() != storage || storage->version() != version_ ||
-        !(filter.shape() == shape_)) {
-      source_.reset();
-      packed_ = std::make_unique<Storage>(allocator, checked_size(bytes));
-      pack(filter.data<float>(), static_cast<float*>(packed_->data()));
-      storage->drop_pages();
-      source_ = storage;
-      version_ = storage->version();
-      shape_ = filter.shape();
-    }
-    return static_cast<const float*>(packed_->data());
-  }
-
- private:
-  std::unique_ptr<Storage> packed_;
-  std::weak_ptr<Storage> source_;
-  uint64_t version_ = 0;
-  Shape shape_;
-};
-
 class ExpandDepthwiseOperator : public Operator {
  public:
   explicit ExpandDepthwiseOperator(const OperatorContext& context)
@@ -48,8 +22,11 @@ class ExpandDepthwiseOperator : public Operator {
         window_(args()),
         expanded_{args().real("min"), args().real("max")},
         filtered_{args().real("filtered_min"), args().real("filtered_max")},
-        projects_(static_cast<int>(context.def.input.size()) > kProjectFilter) {}
-  unsigned fuses() const override { return projects_ ? kFusesSum | kFusesBounds : kFusesBounds; }
+        expand_(context, kExpandFilter),
+        depthwise_(context, kFilter) {
+    if (context.def.input.size() > kProjectFilter) project_.emplace(context, kProjectFilter);
+  }
+  unsigned fuses() const override { return project_ ? kFusesSum | kFusesBounds : kFusesBounds; }
   bool takes_stored() const override { return true; }
   bool only_reads(int i) const override { return i == 0; }
   bool chooses_layout() const override { return true; }
@@ -60,7 +37,7 @@ class ExpandDepthwiseOperator : public Operator {
     kernels::ExpandDepthwise f = layers();
     const ConvShape& s = f.depthwise.shape;
     const int64_t size[2] = {s.oh(), s.ow()}, plane = size[0] * size[1];
-    const int64_t channels = projects_ ? f.project.shape.k : s.k;
+    const int64_t channels = project_ ? f.project.shape.k : s.k;
     const Layout blocked{kernels().vector_width, false};
     const bool blocked_x = input(kX).layout() == blocked, blocked_y = prefers_blocked();
     const Tensor& x = blocked_x ? input(kX) : plain_input(kX);
@@ -78,7 +55,7 @@ class ExpandDepthwiseOperator : public Operator {
     if (y.size() == 0) return;
     pack(expand_, kExpandFilter, ConvAlgorithm::kDirect, f.expand);
     pack(depthwise_, kFilter, ConvAlgorithm::kDepthwise, f.depthwise);
-    if (projects_) pack(project_, kProjectFilter, ConvAlgorithm::kDirect, f.project);
+    if (project_) pack(*project_, kProjectFilter, ConvAlgorithm::kDirect, f.project);
     void* work = scratch(kernels().expand_depthwise_scratch_bytes(f, parallel().threads));
     const float* in =
         blocked_x ? x.stored() : to_blocked(x.data<float>(), s.n, f.expand.shape.c, s.h * s.w);
@@ -115,8 +92,8 @@ class ExpandDepthwiseOperator : public Operator {
     require_countable(s, describe_input(kX));
     f.depthwise.bias = bias(kBias, k);
     f.expand.bounds = expanded_;
-    f.depthwise.bounds = projects_ ? filtered_ : fused_bounds();
-    if (projects_) {
+    f.depthwise.bounds = project_ ? filtered_ : fused_bounds();
+    if (project_) {
       const int64_t channels = require_pointwise(kProjectFilter, k);
       f.project.shape = pointwise(in.n, k, s.oh(), s.ow(), channels);
       f.project.bias = bias(kProjectBias, channels);
@@ -147,12 +124,7 @@ class ExpandDepthwiseOperator : public Operator {
 
   void pack(PackedFilter& packed, int i, ConvAlgorithm algorithm,
             kernels::ExpandDepthwise::Layer& layer) {
-    const ConvShape& s = layer.shape;
-    layer.weights =
-        packed.get(input(i), engine().allocator(), kernels().conv_packed_bytes(s, algorithm),
-                   [&](const float* weights, float* out) {
-                     kernels().conv_pack(s, algorithm, weights, out, parallel());
-                   });
+    layer.weights = packed.get(input(i), may_release(i), layer.shape, algorithm);
   }
 
   float* blocked_buffer(int64_t n, int64_t c, int64_t plane) {
@@ -166,8 +138,8 @@ class ExpandDepthwiseOperator : public Operator {
 
   const WindowArguments window_;
   const kernels::Bounds expanded_, filtered_;
-  const bool projects_;
-  PackedFilter expand_, depthwise_, project_;
+  PackedFilter expand_, depthwise_;
+  std::optional<PackedFilter> project_;
 };
 
 }  // namespace

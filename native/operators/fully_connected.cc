@@ -1,10 +1,10 @@
 // FC: Y = X W^T + b, FCTransposed: Y = X W + b, their gradients, and MatMul.
 #include <algorithm>
-#include <memory>
 #include <utility>
 
 #include "core/operator.h"
 #include "core/registry.h"
+#include "operators/packed_weights.h"
 #include "operators/shapes.h"
 
 namespace caffe2 {
@@ -88,28 +88,24 @@ class FCOperator : public FullyConnected<kTransposed> {
   const float* packed_weights(const kernels::Gemm& g) {
     if (kTransposed || g.m <= 3 || g.n <= 1 || g.k == 0) return nullptr;
     const Tensor& w = input(1);
-    const uint64_t version = w.storage()->version();
-    if (source_.lock() != w.storage() || version != version_ || g.n != n_ || g.k != k_) {
-      packed_.reset();
-      source_ = w.storage();
-      version_ = version;
-      n_ = g.n, k_ = g.k;
+    kernels::ConvShape form;  // as of a pixel
+    form.c = g.k, form.k = g.n;
+    if (!packed_.bound(w, form)) {
+      packed_.bind(w, form);
       return nullptr;
     }
-    if (!packed_) {
-      packed_ = std::make_unique<Storage>(engine().allocator(),
-                                          checked_size(kernels().gemm_packed_bytes(g.n, g.k)));
-      kernels().gemm_pack(g, w.data<float>(), static_cast<float*>(packed_->data()), parallel());
+    if (!packed_.data()) {
+      packed_.pack(w, form, 0, engine().allocator(), kernels().gemm_packed_bytes(g.n, g.k),
+                   [&](void* out) {
+                     kernels().gemm_pack(g, w.data<float>(), static_cast<float*>(out), parallel());
+                   });
       w.storage()->drop_pages();
     }
-    return static_cast<const float*>(packed_->data());
+    return static_cast<const float*>(packed_.data());
   }
 
   bool backwards_ = false;
-  std::unique_ptr<Storage> packed_;
-  std::weak_ptr<Storage> source_;
-  uint64_t version_ = 0;
-  int64_t n_ = 0, k_ = 0;
+  PackedWeights packed_;
 };
 
 // Inputs X, W, dY; outputs dW, db and, where wanted, dX.

@@ -1,9 +1,9 @@
 // Convolution, fully connected layers and pooling of Int8 tensors, channels last.
-#include <memory>
 #include <utility>
 
 #include "core/registry.h"
 #include "operators/int8.h"
+#include "operators/packed_weights.h"
 #include "operators/window.h"
 
 namespace caffe2 {
@@ -44,36 +44,18 @@ class Int8LayerOperator : public Int8Operator {
   }
 
  private:
-  // The weights in the kernel's order, made anew when another storage or version is bound.
   const void* packed_weights(const ConvShape& s, const Int8Tensor& w) {
-    const std::shared_ptr<Storage>& storage = w.values.storage();
-    const uint64_t version = storage->version();
-    const bool known = packed_ && source_.lock() == storage && version == version_ &&
-                       w.zero_point == zero_of_source_ && same_weights(s, packed_for_);
-    if (!known) {
-      packed_.reset();
-      auto packed = std::make_unique<Storage>(engine().allocator(),
-                                              checked_size(int8_kernels().conv_packed_bytes(s)));
-      int8_kernels().conv_pack(s, w.zero_point, w.values.data<uint8_t>(), packed->data(),
-                               parallel());
-      packed_ = std::move(packed);
-      source_ = storage;
-      version_ = version;
-      zero_of_source_ = w.zero_point;
-      packed_for_ = s;
-    }
-    return packed_->data();
-  }
-  static bool same_weights(const ConvShape& a, const ConvShape& b) {
-    return a.c == b.c && a.k == b.k && a.kh == b.kh && a.kw == b.kw && a.group == b.group;
+    const void* known = packed_.find(w.values, s, w.zero_point);
+    if (known) return known;
+    return packed_.pack(w.values, s, w.zero_point, engine().allocator(),
+                        int8_kernels().conv_packed_bytes(s), [&](void* out) {
+                          int8_kernels().conv_pack(s, w.zero_point, w.values.data<uint8_t>(), out,
+                                                   parallel());
+                        });
   }
 
   const bool relu_;
-  std::unique_ptr<Storage> packed_;
-  std::weak_ptr<Storage> source_;
-  uint64_t version_ = 0;
-  int32_t zero_of_source_ = 0;
-  ConvShape packed_for_;
+  PackedWeights packed_;
 };
 
 template <bool relu>

@@ -1,5 +1,6 @@
 """Models in one file, whose weights are used where they lie."""
 
+import math
 import os
 
 import numpy as np
@@ -12,9 +13,10 @@ from caffe2.graph.model_file import ALIGNMENT, save_model
 from caffe2.graph.predictor import add_tensor
 from caffe2.proto import caffe2_pb2
 from caffe2.python import core, workspace
-from caffe2.runtime.inference import add_packed
+from caffe2.runtime.inference import add_packed, optimize_pair
 
 RANDOM = np.random.default_rng(4)
+HEADER = 128  # bytes of text before packed weights
 VALUES = {
     "w1": RANDOM.normal(size=(32, 3, 3, 3)).astype(np.float32),
     "b1": RANDOM.normal(size=32).astype(np.float32),
@@ -265,6 +267,93 @@ def test_packed_weights_are_used_where_they_lie(path, tmp_path):
     np.testing.assert_array_equal(other.run([INPUT])[0], wanted)
 
 
+def inverted_residual():
+    """Of 16 channels, 480 between; its filters are large enough to be used where they lie."""
+    sizes = {"we": (480, 16, 1, 1), "be": 480, "wd": (480, 1, 3, 3), "bd": 480}
+    sizes |= {"wp": (16, 480, 1, 1), "bp": 16}
+    init, net = caffe2_pb2.NetDef(name="init"), core.Net("predict")
+    for name, size in sizes.items():
+        add_tensor(init, name, RANDOM.normal(size=size).astype(np.float32))
+    net.Conv(["x", "we", "be"], "e", kernel=1)
+    net.Clip("e", "e", min=0.0, max=6.0)
+    net.Conv(["e", "wd", "bd"], "d", kernel=3, pad=1, group=480)
+    net.Clip("d", "d", min=0.0, max=6.0)
+    net.Conv(["d", "wp", "bp"], "p", kernel=1)
+    net.Sum(["x", "p"], "y")
+    net.Proto().external_input[:] = ["x", *sizes]
+    net.Proto().external_output.append("y")
+    init, predict, _ = optimize_pair(init, net.Proto())
+    assert [op.type for op in predict.op] == ["ExpandDepthwise", "Clip", "Conv", "Sum"]
+    return init, predict
+
+
+def filters_of(init):
+    shapes = [(op.output[0], list(op.arg[0].ints)) for op in init.op]
+    return {name: 4 * math.prod(shape) for name, shape in shapes if name[0] == "w"}
+
+
+def test_packed_filters_of_inverted_residuals_need_no_memory(tmp_path):
+    init, predict = inverted_residual()
+    x = RANDOM.normal(size=(2, 16, 9, 11)).astype(np.float32)
+    save_model(init, predict, tmp_path / "plain.pb")
+    notes = add_packed(init, predict, {"x": x})
+    assert notes == ["packed: 'we'", "packed: 'wd'", "packed: 'wp'"]
+    save_model(init, predict, tmp_path / "packed.pb")
+    used = []
+    answers = []
+    for name in ("plain.pb", "packed.pb"):
+        engine = _native.Engine(threads=1)
+        predictor = workspace.Predictor.from_file(tmp_path / name, engine)
+        answers.append([predictor.run([x])[0] for _ in range(2)])
+        used.append(engine.memory_used)
+    for answer in answers[0] + answers[1]:
+        np.testing.assert_array_equal(answer, answers[0][0])
+    packed = {k: size - HEADER for k, size in filters_of(init).items() if k.endswith("#packed")}
+    assert len(packed) == 3
+    assert used[0] - used[1] == sum(packed.values())
+
+
+def test_filters_of_inverted_residuals_are_kept_once():
+    """New ones, and inputs of another size, are answered as ever."""
+    init, predict = inverted_residual()
+    seen = caffe2_pb2.NetDef()
+    seen.CopyFrom(predict)
+    seen.external_output.extend(["we", "wd"])
+    engines = [_native.Engine(threads=1) for _ in range(2)]
+    predictor = workspace.Predictor(init, predict, engines[0])
+    whole = workspace.Predictor(init, seen, engines[1])
+    sizes = [(2, 16, 9, 11), (1, 16, 30, 5), (2, 16, 9, 11)]
+    inputs = [RANDOM.normal(size=size).astype(np.float32) for size in sizes]
+    for x in inputs:
+        np.testing.assert_array_equal(predictor.run([x])[0], whole.run([x])[0])
+    kept = filters_of(init)
+    assert engines[1].memory_used - engines[0].memory_used == kept["we"] + kept["wd"]
+    for name, shape in (("wd", (480, 1, 3, 3)), ("we", (480, 16, 1, 1))):
+        given = {"x": inputs[0], name: RANDOM.normal(size=shape).astype(np.float32)}
+        np.testing.assert_array_equal(predictor.run(given)[0], whole.run(given)[0])
+    np.testing.assert_array_equal(predictor.run([inputs[1]])[0], whole.run([inputs[1]])[0])
+
+
+def test_weights_packed_for_one_convolution_serve_no_other(tmp_path):
+    """Of one filter, whose order depends on the number of groups."""
+    init, net = caffe2_pb2.NetDef(name="init"), core.Net("predict")
+    add_tensor(init, "w", RANDOM.normal(size=(32, 16, 3, 3)).astype(np.float32))
+    net.Conv(["x", "w"], "y", kernel=3, engine="DIRECT")
+    net.Conv(["x2", "w"], "y2", kernel=3, group=2, engine="DIRECT")
+    net.Proto().external_input[:] = ["x", "x2", "w"]
+    net.Proto().external_output[:] = ["y", "y2"]
+    predict = net.Proto()
+    given = {
+        name: RANDOM.normal(size=(1, c, 9, 9)).astype(np.float32)
+        for name, c in (("x", 16), ("x2", 32))
+    }
+    assert add_packed(init, predict, given) == ["packed: 'w'"]
+    save_model(init, predict, tmp_path / "packed.pb")
+    found = workspace.Predictor.from_file(tmp_path / "packed.pb").run(given)
+    for answer, wanted in zip(found, workspace.Predictor(init, predict).run(given), strict=True):
+        np.testing.assert_array_equal(answer, wanted)
+
+
 def test_originals_of_packed_weights_are_dropped_and_come_back():
     """Of 1x1 and strided windows; other input sizes and new weights are answered as ever."""
     init, predict = pair()
@@ -279,6 +368,11 @@ def test_originals_of_packed_weights_are_dropped_and_come_back():
     dropped = VALUES["w1"].nbytes + VALUES["w3"].nbytes
     assert engines[1].memory_used - engines[0].memory_used == dropped
     for size in (5, 33, 20):
+        x = RANDOM.normal(size=(1, 3, size, size)).astype(np.float32)
+        np.testing.assert_array_equal(predictor.run([x])[0], whole.run([x])[0])
+    # Small inputs, before and after others: for these the filter is transformed.
+    predictor = workspace.Predictor(init, predict, engines[0])
+    for size in (2, 20, 2):
         x = RANDOM.normal(size=(1, 3, size, size)).astype(np.float32)
         np.testing.assert_array_equal(predictor.run([x])[0], whole.run([x])[0])
     for name in ("w3", "w2", "w1"):
