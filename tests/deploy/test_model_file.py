@@ -267,10 +267,12 @@ def test_packed_weights_are_used_where_they_lie(path, tmp_path):
     np.testing.assert_array_equal(other.run([INPUT])[0], wanted)
 
 
+FILTERS = {"we": (480, 16, 1, 1), "wd": (480, 1, 3, 3), "wp": (16, 480, 1, 1)}
+
+
 def inverted_residual():
     """Of 16 channels, 480 between; its filters are large enough to be used where they lie."""
-    sizes = {"we": (480, 16, 1, 1), "be": 480, "wd": (480, 1, 3, 3), "bd": 480}
-    sizes |= {"wp": (16, 480, 1, 1), "bp": 16}
+    sizes = FILTERS | {"be": 480, "bd": 480, "bp": 16}
     init, net = caffe2_pb2.NetDef(name="init"), core.Net("predict")
     for name, size in sizes.items():
         add_tensor(init, name, RANDOM.normal(size=size).astype(np.float32))
@@ -283,7 +285,7 @@ def inverted_residual():
     net.Proto().external_input[:] = ["x", *sizes]
     net.Proto().external_output.append("y")
     init, predict, _ = optimize_pair(init, net.Proto())
-    assert [op.type for op in predict.op] == ["ExpandDepthwise", "Clip", "Conv", "Sum"]
+    assert [op.type for op in predict.op] == ["ExpandDepthwise", "Sum"]
     return init, predict
 
 
@@ -299,18 +301,45 @@ def test_packed_filters_of_inverted_residuals_need_no_memory(tmp_path):
     notes = add_packed(init, predict, {"x": x})
     assert notes == ["packed: 'we'", "packed: 'wd'", "packed: 'wp'"]
     save_model(init, predict, tmp_path / "packed.pb")
-    used = []
-    answers = []
+    used, answers, predictors = [], [], []
     for name in ("plain.pb", "packed.pb"):
         engine = _native.Engine(threads=1)
-        predictor = workspace.Predictor.from_file(tmp_path / name, engine)
-        answers.append([predictor.run([x])[0] for _ in range(2)])
+        predictors.append(workspace.Predictor.from_file(tmp_path / name, engine))
+        answers += [predictors[-1].run([x])[0] for _ in range(2)]
         used.append(engine.memory_used)
-    for answer in answers[0] + answers[1]:
-        np.testing.assert_array_equal(answer, answers[0][0])
+    for answer in answers:
+        np.testing.assert_array_equal(answer, workspace.Predictor(init, predict).run([x])[0])
     packed = {k: size - HEADER for k, size in filters_of(init).items() if k.endswith("#packed")}
     assert len(packed) == 3
     assert used[0] - used[1] == sum(packed.values())
+    for name, shape in FILTERS.items():
+        given = {"x": x, name: RANDOM.normal(size=shape).astype(np.float32)}
+        news = [predictor.run(given)[0] for predictor in predictors]
+        np.testing.assert_array_equal(*news)
+        assert not np.array_equal(news[0], answers[0])
+
+
+def test_packed_filters_that_are_damaged_are_not_used(tmp_path):
+    init, predict = inverted_residual()
+    x = RANDOM.normal(size=(1, 16, 5, 5)).astype(np.float32)
+    wanted = workspace.Predictor(init, predict).run([x])[0]
+    add_packed(init, predict, {"x": x})
+    path = tmp_path / "packed.pb"
+    save_model(init, predict, path)
+    content = path.read_bytes()
+    headers = [i for i in range(len(content)) if content.startswith(b"Conv ", i)]
+    assert len(headers) == 3
+    for at in headers:
+        for change in range(at, at + HEADER, 5):
+            damaged = bytearray(content)
+            damaged[change] ^= 1
+            path.write_bytes(damaged)
+            found = workspace.Predictor.from_file(path).run([x])[0]
+            np.testing.assert_array_equal(found, wanted)
+        for length in (at, at + 5, at + HEADER, at + HEADER + 1000):
+            path.write_bytes(content[:length])
+            with pytest.raises(UsageError, match="truncated"):
+                workspace.Predictor.from_file(path)
 
 
 def test_filters_of_inverted_residuals_are_kept_once():
@@ -318,7 +347,7 @@ def test_filters_of_inverted_residuals_are_kept_once():
     init, predict = inverted_residual()
     seen = caffe2_pb2.NetDef()
     seen.CopyFrom(predict)
-    seen.external_output.extend(["we", "wd"])
+    seen.external_output.extend(FILTERS)
     engines = [_native.Engine(threads=1) for _ in range(2)]
     predictor = workspace.Predictor(init, predict, engines[0])
     whole = workspace.Predictor(init, seen, engines[1])
@@ -327,8 +356,8 @@ def test_filters_of_inverted_residuals_are_kept_once():
     for x in inputs:
         np.testing.assert_array_equal(predictor.run([x])[0], whole.run([x])[0])
     kept = filters_of(init)
-    assert engines[1].memory_used - engines[0].memory_used == kept["we"] + kept["wd"]
-    for name, shape in (("wd", (480, 1, 3, 3)), ("we", (480, 16, 1, 1))):
+    assert engines[1].memory_used - engines[0].memory_used == sum(kept.values())
+    for name, shape in FILTERS.items():
         given = {"x": inputs[0], name: RANDOM.normal(size=shape).astype(np.float32)}
         np.testing.assert_array_equal(predictor.run(given)[0], whole.run(given)[0])
     np.testing.assert_array_equal(predictor.run([inputs[1]])[0], whole.run([inputs[1]])[0])

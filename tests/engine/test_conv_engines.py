@@ -131,6 +131,43 @@ def test_weights_of_fc_are_packed_anew_when_written(rows, units):
             np.testing.assert_array_equal(y, runs[0])
 
 
+@pytest.mark.parametrize(
+    ("kind", "x", "w", "args"),
+    [
+        ("Conv", (2, 5, 9, 9), (20, 5, 3, 3), {"kernel": 3}),
+        ("Conv", (2, 5, 6, 6), (20, 5, 1, 1), {"kernel": 1}),
+        ("Conv", (2, 20, 6, 6), (20, 1, 3, 3), {"kernel": 3, "group": 20}),
+        ("FC", (5, 7), (20, 7), {}),
+    ],
+)
+def test_each_run_reads_the_weights_that_the_step_before_wrote(kind, x, w, args):
+    got = {}
+    for engine in ("", "REFERENCE"):
+        workspace.FeedBlob("rate", np.float32([-0.01]))
+        workspace.FeedBlob("one", np.ones(1, np.float32))
+        for name, shape in (("x", x), ("w", w), ("b", w[:1])):
+            value = np.random.default_rng(len(shape)).uniform(-1, 1, shape)
+            workspace.FeedBlob(name, value.astype(np.float32))
+        net = core.Net("step")
+        net.Proto().op.extend(
+            core.CreateOperator(*described, engine=engine, **more)
+            for *described, more in (
+                (kind, ["x", "w", "b"], ["y"], args),
+                (kind + "Gradient", ["x", "w", "y"], ["dw", "db", "dx"], args),
+                ("WeightedSum", ["w", "one", "dw", "rate"], ["w"], {}),
+            )
+        )
+        workspace.CreateNet(net)
+        got[engine] = []
+        for _ in range(4):
+            workspace.RunNet(net)
+            got[engine].append(workspace.FetchBlob("y"))
+    for before, now in zip(got[""], got[""][1:], strict=False):
+        assert np.abs(now - before).max() > 1e-2 * np.abs(now).max()
+    for value, want in zip(got[""], got["REFERENCE"], strict=True):
+        assert np.abs(value - want).max() < 2e-5 * np.abs(want).max()
+
+
 @pytest.mark.parametrize("lost", [np.nan, np.inf])
 @pytest.mark.parametrize("engine", ["DIRECT", "IM2COL", "WINOGRAD_2", "WINOGRAD_4"])
 def test_how_far_one_value_that_is_no_number_reaches(engine, lost):
