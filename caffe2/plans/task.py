@@ -244,7 +244,6 @@ class Task(Managed):
         _lone: bool = False,
     ) -> None:
         self.node = str(node if node is not None else Node.current())
-        self.name = name or "task"
         self.num_instances = num_instances
         self._workspace_type = workspace_type
         self._outputs: list[TaskOutput] = []
@@ -252,10 +251,18 @@ class Task(Managed):
         self._step: ExecutionStep | None = None
         self._builder: NetBuilder | None = None
         self.group = None if _lone else TaskGroup.current(group, required=False)
+        self.name = str(name) if _lone else self._own_name(name or "task")
         if self.group is not None:
             self.group.add(self)
         if outputs is not None:
             self.add_outputs(outputs)
+
+    def _own_name(self, name: str) -> str:
+        """Of the node and, in a group, of this task alone: blobs made inside are named after it."""
+        own = f"{self.node}/{name}"
+        taken = [task.name for task in self.group.tasks()] if self.group is not None else []
+        names = [own, *(f"{own}:{k}" for k in range(1, len(taken) + 1))]
+        return next(name for name in names if name not in taken)
 
     def __enter__(self) -> Task:
         super().__enter__()

@@ -20,6 +20,8 @@ def note_devices(runnable: Any) -> None:
     environment it is a RuntimeError instead, every time.
     """
     global _noted  # noqa: PLW0603 - once per process
+    if isinstance(runnable, caffe2_pb2.OperatorDef) and not runnable.HasField("device_option"):
+        return  # nearly all: without the time that a look at the environment takes
     strict = os.environ.get("CAFFE2_STRICT_DEVICES", "0") not in ("", "0")
     if _noted and not strict:
         return

@@ -252,6 +252,78 @@ def test_a_process_ends_while_a_plan_of_its_own_runs():
     assert ends(code) == "ends False\n"
 
 
+def test_a_process_ends_while_steps_of_a_plan_run_side_by_side():
+    """One computes, one waits for a record that nobody puts, one for room that nobody makes."""
+    code = """
+    workspace.FeedBlob("one", np.ones(1, np.float32))
+    for queue in ("empty", "full"):
+        workspace.RunOperatorOnce(("CreateBlobsQueue", [], [queue], {"capacity": 1}))
+    nets = [build("endless", "dag", 20, body=True), core.Net("take"), core.Net("put")]
+    nets[1].DequeueBlobs(["empty"], ["record"])
+    nets[2].Copy("one", "copy")
+    nets[2].EnqueueBlobs(["full", "copy"], ["copy"])
+    steps = [core.execution_step(net.Name(), net, num_iter=10**9) for net in nets]
+    plan = core.Plan("plan")
+    plan.AddStep(core.execution_step("all", steps, concurrent_substeps=True))
+    threading.Thread(target=workspace.RunPlan, args=(plan,), daemon=True).start()
+    time.sleep(0.2)
+    print("ends")
+    """
+    assert ends(code) == "ends\n"
+
+
+STALLS = {
+    "DequeueBlobs(['queue'], ['record'])": "a record of queue 'queue' (0 of 1 records)",
+    "SafeDequeueBlobs(['queue'], ['record', 'status'])":
+        "a record of queue 'queue' (0 of 1 records)",
+    "EnqueueBlobs(['full', 'one'], ['one'])": "room in queue 'full' (1 of 1 records)",
+    "SafeEnqueueBlobs(['full', 'one'], ['one', 'status'])":
+        "room in queue 'full' (1 of 1 records)",
+    "WeightedSampleDequeueBlobs(['queue'], ['record', 'status'])":
+        "a record of queue 'queue' (0 of 1 records)",
+    "DequeueRebatchingQueue(['batches'], ['record'])": "batches",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["simple", "dag"])
+def test_reports_say_who_waits_for_what(kind):
+    code = """
+    import ast, logging
+    from caffe2.runtime.engine import report_stalls
+
+    told = []
+    class Keep(logging.Handler):
+        def emit(self, record):
+            told.append(record.getMessage())
+            created.cancel()
+
+    logging.getLogger("caffe2").addHandler(Keep())
+    workspace.FeedBlob("one", np.ones(1, np.float32))
+    for queue in ("queue", "full"):
+        workspace.RunOperatorOnce(("CreateBlobsQueue", [], [queue], {"capacity": 1}))
+    workspace.RunOperatorOnce(("CreateRebatchingQueue", [], ["batches"], {"capacity": 1}))
+    workspace.RunOperatorOnce(("Copy", ["one"], ["two"]))
+    workspace.RunOperatorOnce(("EnqueueBlobs", ["full", "two"], ["two"]))
+    report_stalls(0.02)
+    for call in ast.literal_eval(sys.argv[2]):
+        net = core.Net("stalled")
+        net.Proto().type = sys.argv[1]
+        net.Copy("one", "other")
+        eval("net." + call)
+        created = workspace.Workspace.current.create_net(net)
+        try:
+            created.run()
+        except RuntimeError as error:
+            assert "the run was cancelled" in str(error)
+    print(*told, sep="\\n")
+    """
+    lines = ends(code, kind, repr(list(STALLS))).splitlines()
+    assert len(lines) == len(STALLS)
+    for line, (call, what) in zip(lines, STALLS.items(), strict=True):
+        assert line.startswith(f"Operator 1 ({call.split('(')[0]}) waits for ")
+        assert what in line and line.endswith("; it has waited for a while")
+
+
 def test_an_operator_that_waits_for_long_is_reported():
     code = """
     import logging

@@ -58,7 +58,7 @@ def test_tasks_run_side_by_side():
             blob = ops.Const(1)
         with Task(name="second"):
             ops.Copy(blob)
-    with pytest.raises(UsageError, match="Blob undefined: first"):
+    with pytest.raises(UsageError, match="Blob undefined: local/first"):
         net_printer.analyze(group)
     with NetBuilder() as builder:
         total = ops.Const(0)

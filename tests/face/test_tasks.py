@@ -113,4 +113,28 @@ def test_tasks_as_text():
     with TaskGroup() as group, Task(name="first"):
         ops.Const(1, blob_out="one")
     text = net_printer.to_string(group)
-    assert text.startswith("task first on local\n") and "one = GivenTensorInt64Fill(" in text
+    assert text.startswith("task local/first on local\n") and "one = GivenTensorInt64Fill(" in text
+
+
+def test_tasks_are_named_after_their_nodes_and_blobs_after_their_tasks():
+    """As recorded from the original: names in checkpoints are these."""
+
+    def blobs(node):
+        made = []
+        with Node(node):
+            for names in ((None, None, "read", "read"), (None,)):
+                with TaskGroup():
+                    for name in names:
+                        with Task(name=name) as task:
+                            made.append((task.name, str(ops.Const([1]))))
+        return made
+
+    for node in ("names_0", "names_1"):
+        fill = "GivenTensorInt64Fill:0"
+        assert blobs(node) == [
+            (f"{node}/task", f"{node}/task/{fill}"),
+            (f"{node}/task:1", f"{node}/task:1/{fill}"),
+            (f"{node}/read", f"{node}/read/{fill}"),
+            (f"{node}/read:1", f"{node}/read:1/{fill}"),
+            (f"{node}/task", f"{node}/task_1/{fill}"),
+        ]
