@@ -330,8 +330,12 @@ def test_packed_filters_that_are_damaged_are_not_used(tmp_path):
     headers = [i for i in range(len(content)) if content.startswith(b"Conv ", i)]
     assert len(headers) == 3
     for at in headers:
+        other = bytearray(content)
+        other[at + HEADER : at + HEADER + 1000] = bytes(1000)
+        path.write_bytes(other)
+        assert not np.array_equal(workspace.Predictor.from_file(path).run([x])[0], wanted)
         for change in range(at, at + HEADER, 5):
-            damaged = bytearray(content)
+            damaged = bytearray(other)
             damaged[change] ^= 1
             path.write_bytes(damaged)
             found = workspace.Predictor.from_file(path).run([x])[0]
