@@ -3,9 +3,12 @@
 
 #include <doctest/doctest.h>
 
+#include <condition_variable>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
+#include <mutex>
 #include <random>
 #include <string>
 #include <thread>
@@ -25,15 +28,62 @@ inline std::vector<const Table*> tables() {
   return all;
 }
 
-// One thread per block, started afresh: slow, and as disorderly as it gets.
+// A thread for each block: nothing runs in more disorder. They stay for the next call, as emulators
+// keep memory of every thread that has ended.
+class Crew {
+ public:
+  using Task = void (*)(void* context, int block);
+
+  static void run(void*, int blocks, Task task, void* context) {
+    static Crew& crew = *new Crew;  // at hand until the program ends
+    crew.call(blocks, task, context);
+  }
+
+ private:
+  struct Member {
+    std::condition_variable start;
+    bool called = false;
+  };
+
+  void call(int blocks, Task task, void* context) {
+    std::unique_lock lock(mutex_);
+    while (static_cast<int>(members_.size()) < blocks) {
+      members_.emplace_back();
+      std::thread(&Crew::work, this, static_cast<int>(members_.size()) - 1).detach();
+    }
+    task_ = task, context_ = context, left_ = blocks;
+    for (int block = 0; block < blocks; block++) {
+      members_[block].called = true;
+      members_[block].start.notify_one();
+    }
+    done_.wait(lock, [this] { return left_ == 0; });
+  }
+
+  void work(int block) {
+    std::unique_lock lock(mutex_);
+    Member& member = members_[block];
+    for (;;) {
+      member.start.wait(lock, [&] { return member.called; });
+      member.called = false;
+      lock.unlock();
+      task_(context_, block);
+      lock.lock();
+      if (--left_ == 0) done_.notify_one();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable done_;
+  std::deque<Member> members_;
+  Task task_ = nullptr;
+  void* context_ = nullptr;
+  int left_ = 0;
+};
+
 inline Parallel threads(int count) {
   Parallel p;
   p.threads = count;
-  p.run = [](void*, int blocks, void (*task)(void*, int), void* context) {
-    std::vector<std::thread> all;
-    for (int b = 0; b < blocks; b++) all.emplace_back(task, context, b);
-    for (std::thread& t : all) t.join();
-  };
+  p.run = Crew::run;
   return p;
 }
 
