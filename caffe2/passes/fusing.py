@@ -15,6 +15,8 @@ from caffe2.proto import caffe2_pb2
 
 # What Conv has and ExpandDepthwise has not.
 _LEFT_OUT = {"group", "no_bias", "order"}
+# Bounds that count where a Conv follows.
+_FILTERED = ("filtered_min", "filtered_max")
 
 
 def fuse_depthwise(model: InferenceModel) -> list[str]:
@@ -55,6 +57,8 @@ def _projected(model: InferenceModel, index: int) -> str | None:
     depthwise = model.op[index]
     if depthwise.type != "ExpandDepthwise" or len(depthwise.input) != 5:
         return None
+    if depthwise.control_input or depthwise.engine:
+        return None
     found = _next_layer(model, index)
     if found is None or not _is_pointwise(model, found.last):
         return None
@@ -65,8 +69,8 @@ def _projected(model: InferenceModel, index: int) -> str | None:
     fused.ClearField("engine")
     fused.input[:] = [*depthwise.input, *project.input[1:]]
     del fused.arg[:]
-    fused.arg.extend(depthwise.arg)
-    return _put(model, index, found, fused, ("filtered_min", "filtered_max"))
+    fused.arg.extend(arg for arg in depthwise.arg if arg.name not in _FILTERED)
+    return _put(model, index, found, fused, _FILTERED)
 
 
 class _Next(NamedTuple):

@@ -199,10 +199,13 @@ class Predictor:
                 return found
         named = self._named(inputs)
         with self._lock:
-            for name, value in named.items():
-                feed(self._workspace, name, value)
-            self._workspace.run_net(self._name)
+            self._run(named)
             return [cast(Array, self._workspace.fetch(name)) for name in self.outputs]
+
+    def _run(self, named: Mapping[str, Any]) -> None:
+        for name, value in named.items():
+            feed(self._workspace, name, value)
+        self._workspace.run_net(self._name)
 
     def time_operators(
         self, inputs: Sequence[Any] | Mapping[str, Any], runs: int = 10
@@ -210,12 +213,13 @@ class Predictor:
         """Type, first output and milliseconds of each operator that runs, on average over `runs`
         runs: 0 for those whose work another one does on the way.  Inputs and errors as in `run`,
         which happens once before."""
-        self.run(inputs)
+        named = self._named(inputs)
         with self._lock:
+            self._run(named)  # with copies, which stay
             times = self._workspace.time_operators(self._name, runs)
             net = caffe2_pb2.NetDef.FromString(self._workspace.net_def(self._name))
-        named = [(op.type, next(iter(op.output), "")) for op in net.op]
-        return [(*name, ms) for name, ms in zip(named, times, strict=True)]
+        operators = [(op.type, next(iter(op.output), "")) for op in net.op]
+        return [(*operator, ms) for operator, ms in zip(operators, times, strict=True)]
 
     def _named(self, inputs: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(inputs, (str, bytes, bytearray, memoryview)) or hasattr(inputs, "__array__"):

@@ -12,7 +12,8 @@ PreparedRun::PreparedRun(Workspace& workspace, const std::string& net,
     : workspace_(workspace), net_(workspace.get_net(net)) {
   for (const std::string& name : inputs) {
     inputs_.push_back(workspace.create_blob(name));
-    lent_.push_back(net_->only_reads(name));
+    // What a filled input is given stays there, whatever becomes of the array.
+    lent_.push_back(inputs_.back()->get().empty() && net_->only_reads(name));
   }
   for (const std::string& name : outputs) outputs_.push_back(workspace.get_blob(name));
 }
@@ -23,7 +24,10 @@ nb::object PreparedRun::run(const nb::typed<nb::list, nb::object>& arrays) {
   given.reserve(inputs_.size());
   for (nb::handle item : arrays) {
     InputArray array;
-    if (!nb::try_cast(item, array, false) || !is_data_type(array.dtype())) return nb::none();
+    const bool text = nb::isinstance<nb::bytes>(item);  // not an array of its bytes
+    if (text || !nb::try_cast(item, array, false) || !is_data_type(array.dtype())) {
+      return nb::none();
+    }
     given.push_back(std::move(array));
   }
   std::vector<Tensor> tensors;
@@ -32,6 +36,14 @@ nb::object PreparedRun::run(const nb::typed<nb::list, nb::object>& arrays) {
     const auto make = lent_[i] ? lend_tensor : to_tensor;
     tensors.push_back(make(given[i], workspace_.engine()));
   }
+  struct GiveBack {
+    const PreparedRun& run;
+    ~GiveBack() {
+      for (size_t i = 0; i < run.inputs_.size(); i++) {
+        if (run.lent_[i]) run.inputs_[i]->clear();
+      }
+    }
+  } give_back{*this};
   for (size_t i = 0; i < tensors.size(); i++) inputs_[i]->set(std::move(tensors[i]));
   Calls::instance().run([&] { net_->run(); });
   nb::list results;

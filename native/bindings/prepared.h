@@ -1,5 +1,5 @@
 // A net with its inputs and outputs looked up: arrays in, arrays out, in one call. Arrays that the
-// net only reads are not copied.
+// net only reads are not copied, and forgotten at its end.
 #pragma once
 #include <memory>
 #include <string>
@@ -25,7 +25,7 @@ class PreparedRun {
   Workspace& workspace_;
   std::shared_ptr<CompiledNet> net_;
   std::vector<std::shared_ptr<Blob>> inputs_, outputs_;
-  std::vector<bool> lent_;  // inputs that need no copy
+  std::vector<bool> lent_;  // inputs that need no copy: empty but during a run
 };
 
 }  // namespace caffe2::bindings

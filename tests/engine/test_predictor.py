@@ -192,9 +192,27 @@ def test_an_array_that_the_net_only_reads_is_not_copied(nets):
     x[:] = -1  # the answers are out already
     np.testing.assert_array_equal(answers[0][:1], expected)
     del x, inputs
-    assert kept() is not None  # until the next run
-    predictor.run([np.zeros((1, 2), np.float32)])
+    assert kept() is None  # nothing outlasts the run
+    with pytest.raises(ValueError, match="this net takes: x"):
+        predictor.run({})
+    x = np.zeros((2, 3), np.float32)
+    with pytest.raises(RuntimeError, match="has shape"):
+        predictor.run([x])
+    kept = weakref.ref(x)
+    del x
     assert kept() is None
+
+
+def test_what_a_filled_input_is_given_stays_whatever_becomes_of_the_array(nets):
+    init = caffe2_pb2.NetDef()
+    init.CopyFrom(nets[0])
+    init.op.append(core.CreateOperator("ConstantFill", [], ["x"], shape=[1, 2], value=0.0))
+    predictor = workspace.Predictor(init, nets[1])
+    array = np.float32([[1, 2]])
+    expected = array @ W.T + B
+    for inputs in ([array], [], {}):
+        np.testing.assert_array_equal(predictor.run(inputs)[0], expected)
+        array[:] = 7
 
 
 @pytest.mark.parametrize("kind", ["in place", "view", "view out", "also an output", "nested"])
@@ -253,6 +271,17 @@ def test_arrays_may_lie_anywhere(nets):
     predictor = workspace.Predictor(*nets)
     np.testing.assert_allclose(predictor.run([x])[0], x @ W.T + B)
     np.testing.assert_allclose(predictor.run([x[:0]])[0], np.zeros((0, 3)))
+
+
+def test_bytes_are_text_in_a_list_too(nets):
+    predict = core.Net("predict")
+    predict.Copy("x", "y")
+    predict.Proto().external_input[:] = ["x"]
+    predict.Proto().external_output.append("y")
+    predictor = workspace.Predictor(nets[0], predict.Proto())
+    for inputs in ([b"ab"], {"x": b"ab"}):
+        with pytest.raises(RuntimeError, match="'x' holds std::string, not a tensor"):
+            predictor.run(inputs)
 
 
 def test_inputs_that_no_operator_reads_are_not_needed(nets):
