@@ -114,8 +114,8 @@ class CloseRebatchingQueue:
     kind="stateful",
 )
 class UnsafeCoalesce:
-    """Puts tensors into one piece of memory: what is written to one of the outputs is written to
-    the last output, too, and the other way round.
+    """Puts tensors into one piece of memory: what is written to or fed into one of the outputs is
+    written to the last output, too, and the other way round, as long as it fits in there.
 
     X: tensors of one type, but no strings.
     Y: one for each input, equal to it, and one more, (sum of sizes,), which has all their values.

@@ -29,10 +29,10 @@ void check(std::string_view name, const ForeignTensor& values) {
 
 void feed(Workspace& workspace, std::string_view name, const ForeignTensor& values) {
   check(name, values);
-  // In memory of its own: other blobs may share what the blob holds now.
+  // In memory of its own: somebody else may hold what the blob holds now.
   Tensor tensor(workspace.engine().allocator(), values.shape, values.type);
   if (values.bytes > 0) std::memcpy(tensor.raw_mutable_data(), values.data, values.bytes);
-  workspace.create_blob(name)->set(std::move(tensor));
+  workspace.create_blob(name)->feed(std::move(tensor));
 }
 
 Tensor plain_tensor(const Workspace& workspace, std::string_view name) {

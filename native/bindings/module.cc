@@ -98,9 +98,9 @@ Message parse_named(const nb::bytes& bytes, const ParseOptions& options = {}) {
 }
 
 void feed_array(Workspace& workspace, const std::string& name, const InputArray& array) {
-  // Always in memory of its own: an operator may be reading what the blob holds now.
+  // In memory of its own: an operator may be reading what the blob holds now.
   Tensor tensor = to_tensor(array, workspace.engine());
-  workspace.create_blob(name)->set(std::move(tensor));
+  workspace.create_blob(name)->feed(std::move(tensor));
 }
 
 nb::object fetch(Workspace& workspace, const std::string& name) {

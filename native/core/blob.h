@@ -116,6 +116,17 @@ class Blob {
     std::swap(value_, value);
   }
   void set(Tensor tensor) { set(BlobValue{std::move(tensor), nullptr}); }
+  // The same, but what shares memory with other blobs goes on to do so.
+  void feed(Tensor tensor) {
+    const Tensor now = get_shared().tensor;
+    if (!now.storage() || !now.storage()->shared() || now.type() != tensor.type() ||
+        !now.storage()->fits(tensor.bytes(), tensor.type())) {
+      return set(std::move(tensor));
+    }
+    Tensor there(now.storage(), tensor.shape(), tensor.type());
+    there.copy_from(tensor.layout().plain() ? tensor : tensor.to_plain());
+    set(std::move(there));
+  }
   void set(std::shared_ptr<Object> object) { set(BlobValue{Tensor(), std::move(object)}); }
   void clear() { set(BlobValue()); }
 

@@ -24,8 +24,10 @@ class DatabaseReader::Turn {
       : reader_(reader), cancellation_(cancellation) {
     std::unique_lock lock(reader.mutex_.plain());
     // One that went out in another process, before a fork, does not come back to this one.
-    reader.returned_.get().wait(lock,
-                                [&] { return reader.cursor_ || reader.taken_in_ != fork_count(); });
+    cancellation.wait(
+        reader.returned_.get(), lock,
+        [&] { return reader.cursor_ || reader.taken_in_ != fork_count(); },
+        [&] { return concat("a reader waits for its turn at database '", reader.source_, "'"); });
     cursor_ = std::move(reader.cursor_);
     reader.taken_in_ = fork_count();
   }

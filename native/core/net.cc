@@ -174,7 +174,7 @@ bool CompiledNet::only_reads(const std::string& blob) const {
   return true;
 }
 
-// Refuses a second run; looks blobs up again where some were removed.
+// Refuses a second run.
 template <class Run>
 void CompiledNet::only_one(const Run& run) {
   int other = running_;
@@ -187,11 +187,14 @@ void CompiledNet::only_one(const Run& run) {
     std::atomic<int>& running;
     ~Done() { running = -1; }
   } done{running_};
-  if (bound_epoch_ != workspace_.epoch()) {
-    check_inputs();
-    bind();
-  }
   run();
+}
+
+// Looks blobs up again where some were removed.
+void CompiledNet::rebind() {
+  if (bound_epoch_ == workspace_.epoch()) return;
+  check_inputs();
+  bind();
 }
 
 // Goes on where the blob says, and writes where the next run has to go on.
@@ -243,6 +246,7 @@ void CompiledNet::run(RunContext& context) {
 }
 
 void CompiledNet::run_alone(RunContext& context) {
+  rebind();
   take_random_state();
   if (!graph_) {
     run_in_order(context);
@@ -266,6 +270,7 @@ std::vector<double> CompiledNet::time_operators(int runs) {
     times[op] += std::chrono::duration<double, std::milli>(Clock::now() - begin).count() / runs;
   };
   only_one([&] {
+    rebind();
     for (int r = 0; r < runs; r++) {
       take_random_state();
       for (int i = 0; graph_ && i < size(); i++) {

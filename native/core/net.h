@@ -67,6 +67,7 @@ class CompiledNet {
   void check_inputs() const;
   void find_sole_users();
   void bind();
+  void rebind();
   std::shared_ptr<Blob> blob(const std::string& name);
   template <class Run>
   void only_one(const Run& run);

@@ -30,6 +30,9 @@ void Operator::execute(RunContext& context) {
       if (!takes_stored()) make_plain(i);
     }
     run();
+    for (Staged& staged : staged_) {
+      if (staged.shared) staged.value.tensor = staged.value.tensor.to_plain();
+    }
   } catch (...) {
     for (int i = 0; i < outputs(); i++) drop(i);
     finish_run();
@@ -38,7 +41,11 @@ void Operator::execute(RunContext& context) {
   for (int i = 0; i < outputs(); i++) {
     Staged& staged = staged_[i];
     if (!staged.used) continue;
-    output_blob(i).set(std::move(staged.value));
+    if (staged.shared && !staged.claimed) {
+      output_blob(i).feed(std::move(staged.value.tensor));
+    } else {
+      output_blob(i).set(std::move(staged.value));
+    }
     staged = {};
   }
   finish_run();
@@ -139,8 +146,11 @@ Tensor& Operator::output(int i, const Shape& shape, DataType type, Layout layout
   drop(i);
   Staged& staged = staged_[i];
   const size_t bytes = Tensor::bytes_for(shape, type, layout);
+  bool shared = false;
   auto storage = output_blob(i).claim([&](const std::shared_ptr<Storage>& now) {
-    return now->fits(bytes, type) && is_ours(now) && (layout.plain() || now->views() == 0);
+    shared = now->shared();
+    return now->fits(bytes, type) && is_ours(now) &&
+           (layout.plain() || (now->views() == 0 && !now->shared()));
   });
   if (storage) {
     staged.claimed = true;
@@ -149,6 +159,7 @@ Tensor& Operator::output(int i, const Shape& shape, DataType type, Layout layout
     staged.value.tensor = Tensor(engine_.allocator(), shape, type, layout);
   }
   staged.used = true;
+  staged.shared = shared;
   return staged.value.tensor;
 }
 

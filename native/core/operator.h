@@ -191,6 +191,7 @@ class Operator {
     BlobValue value;
     bool used = false;
     bool claimed = false;  // the value's memory is that of the blob
+    bool shared = false;   // the blob's memory is also that of other blobs
   };
   struct Declined {};
 

@@ -67,22 +67,33 @@ class Storage {
 
   // Every write raises the version; what is derived from the content (packed weights) is kept
   // together with the version it was made from and never used at another one.
+  // Parts have the version of the whole: what overlaps them may have been written instead.
   void raise_version() {
+    if (whole_) return whole_->raise_version();
     version_.fetch_add(1, std::memory_order_acq_rel);
-    if (whole_ != nullptr) whole_->raise_version();
   }
   uint64_t version() {
-    if (views_.load(std::memory_order_acquire) > 0) raise_version();
+    if (whole_) return whole_->version();
+    if (views() > 0) raise_version();
     return version_.load(std::memory_order_acquire);
   }
 
   // While somebody outside of the engine can write, no version is seen twice.
-  void add_view() { views_.fetch_add(1, std::memory_order_acq_rel); }
+  void add_view() {
+    views_.fetch_add(1, std::memory_order_acq_rel);
+    if (whole_) whole_->add_view();
+  }
   int views() const { return views_.load(std::memory_order_acquire); }
   void remove_view() {
     raise_version();
     views_.fetch_sub(1, std::memory_order_acq_rel);
+    if (whole_) whole_->remove_view();
   }
+
+  // A part of memory that several blobs are meant to share: who writes the blob writes here, in
+  // plain order, wherever the values fit.
+  void set_shared() { shared_ = true; }
+  bool shared() const { return shared_; }
 
  private:
   std::shared_ptr<Allocator> allocator_;
@@ -92,6 +103,7 @@ class Storage {
   size_t bytes_;
   void (*deleter_)(void* data, size_t bytes) = nullptr;
   Device device_;
+  bool shared_ = false;
   std::atomic<uint64_t> version_{0};
   std::atomic<int> views_{0};
 };

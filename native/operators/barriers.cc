@@ -32,13 +32,21 @@ class UnsafeCoalesceOperator : public Operator {
     for (int i = 0; i < n; i++) {
       const Tensor& x = input(i);
       if (x.bytes() > 0) std::memcpy(to + offset, x.raw_data(), x.bytes());
-      auto part = std::make_shared<Storage>(whole.storage(), offset, x.bytes());
+      auto part = part_of(whole.storage(), offset, x.bytes());
       offset += x.bytes();
       output_value(i, BlobValue{Tensor(std::move(part), x.shape(), type), nullptr});
     }
     // A part as well: each has one holder, so that operators write where it lies.
-    auto all = std::make_shared<Storage>(whole.storage(), 0, offset);
+    auto all = part_of(whole.storage(), 0, offset);
     output_value(n, BlobValue{Tensor(std::move(all), whole.shape(), type), nullptr});
+  }
+
+ private:
+  static std::shared_ptr<Storage> part_of(const std::shared_ptr<Storage>& whole, size_t offset,
+                                          size_t bytes) {
+    auto part = std::make_shared<Storage>(whole, offset, bytes);
+    part->set_shared();
+    return part;
   }
 };
 

@@ -1,12 +1,11 @@
 // Constant, given and random fills.
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <type_traits>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -442,17 +441,18 @@ class UniqueUniformFillOperator : public RandomFill {
   template <class T>
   void draw() {
     const Shape wanted = shape();
-    std::vector<int64_t> taken;
+    std::span<int64_t> taken;
     if (has_input(1)) {
       const Tensor& avoid = input(1);
       CAFFE2_ENFORCE(avoid.type() == type_ && avoid.rank() == 1, describe_input(1), " is ",
                      type_name(avoid.type()), " of shape ", avoid.shape().text(), "; ",
                      type_name(type_), ", 1-d, is needed");
       const T* values = avoid.data<T>();
-      std::copy_if(values, values + avoid.size(), std::back_inserter(taken),
-                   [this](int64_t x) { return x >= low_ && x <= high_; });
-      std::sort(taken.begin(), taken.end());
-      taken.erase(std::unique(taken.begin(), taken.end()), taken.end());
+      auto* first = scratch<int64_t>(avoid.size());
+      auto* last = std::copy_if(values, values + avoid.size(), first,
+                                [this](int64_t x) { return x >= low_ && x <= high_; });
+      std::sort(first, last);
+      taken = {first, std::unique(first, last)};
     }
     // Differences are unsigned: the range may be wider than int64. Its size less 1 always fits.
     const uint64_t last = static_cast<uint64_t>(high_) - static_cast<uint64_t>(low_);
@@ -463,22 +463,47 @@ class UniqueUniformFillOperator : public RandomFill {
                    " are avoided");
     auto* bits = scratch<int32_t>(checked_multiply(2, wanted.size()));
     Tensor& y = output(0, wanted, type_);
+    Places moved(*this, count);
     T* out = y.mutable_data<T>();
     kernels().uniform_int(next_state(), INT32_MIN, INT32_MAX, 2 * wanted.size(), bits, parallel());
-    std::unordered_map<uint64_t, uint64_t> moved;
-    const auto at = [&](uint64_t place) {
-      const auto found = moved.find(place);
-      return found == moved.end() ? place : found->second;
-    };
     for (uint64_t place = 0; place < count; place++) {
       const uint64_t word = uint64_t{static_cast<uint32_t>(bits[2 * place])} << 32 |
                             static_cast<uint32_t>(bits[2 * place + 1]);
       const uint64_t other = place + scaled(word, last - taken.size() - place);
-      const uint64_t rank = at(other);
-      moved[other] = at(place);
+      const uint64_t rank = moved[other], here = moved[place];
+      if (other != place) moved.put(other, here);  // no place before the next is asked for again
       out[place] = static_cast<T>(static_cast<uint64_t>(low_) + rank + before(taken, rank));
     }
   }
+
+  // What is at places that were written, each above 0; at others is their number.
+  class Places {
+   public:
+    // Twice as many slots as places at least: the way to a free one stays short.
+    Places(UniqueUniformFillOperator& op, uint64_t most) : slots_(2) {
+      while (slots_ / 2 < most) slots_ *= 2;
+      table_ = op.scratch<Slot>(static_cast<int64_t>(slots_));
+      std::fill_n(table_, slots_, Slot{0, 0});
+    }
+    uint64_t operator[](uint64_t place) const {
+      const Slot& slot = find(place);
+      return slot.place == 0 ? place : slot.value;
+    }
+    void put(uint64_t place, uint64_t value) { find(place) = {place, value}; }
+
+   private:
+    struct Slot {
+      uint64_t place, value;  // place 0: free
+    };
+    Slot& find(uint64_t place) const {
+      uint64_t i = place * 0x9e3779b97f4a7c15u >> 32;
+      while (table_[i & (slots_ - 1)].place != 0 && table_[i & (slots_ - 1)].place != place) i++;
+      return table_[i & (slots_ - 1)];
+    }
+
+    uint64_t slots_;
+    Slot* table_;
+  };
 
   // A word as one of the integers 0 ... last.
   static uint64_t scaled(uint64_t word, uint64_t last) {
@@ -487,7 +512,7 @@ class UniqueUniformFillOperator : public RandomFill {
   }
 
   // How many of the taken integers come before the free one that `rank` free ones precede.
-  uint64_t before(const std::vector<int64_t>& taken, uint64_t rank) const {
+  uint64_t before(std::span<const int64_t> taken, uint64_t rank) const {
     size_t first = 0, last = taken.size();
     while (first < last) {
       const size_t middle = (first + last) / 2;

@@ -63,12 +63,17 @@ const void* PackedFilter::make(const Tensor& filter, bool may_be_released, const
                                ConvAlgorithm algorithm) {
   const auto variant = static_cast<int64_t>(algorithm);
   const int64_t bytes = engine_.kernels().conv_packed_bytes(s, algorithm);
-  if (std::shared_ptr<Storage> given = from_file(filter, s, algorithm, bytes)) {
-    packed_.bind(filter, s, variant, std::move(given));
-    return packed_.data();
+  const bool known = !packed_.empty() && packed_.front().bound(filter);
+  PackedWeights made;
+  if (!known && !packed_.empty()) {  // of another filter: the memory may do
+    made = std::move(packed_.front());
+    packed_.clear();
   }
-  // What is packed stays until it is packed anew where there is no original.
-  const bool released = filter.storage()->released() && packed_.bound(filter);
+  if (std::shared_ptr<Storage> given = from_file(filter, s, algorithm, bytes)) {
+    made.bind(filter, s, variant, std::move(given));
+    return packed_.emplace_back(std::move(made)).data();
+  }
+  const bool released = filter.storage()->released() && known;
   std::unique_ptr<Storage> copy;
   if (released || channels_last_) copy = engine_.scratch().take(filter.bytes());
   auto* values = copy ? static_cast<float*>(copy->data()) : nullptr;
@@ -79,12 +84,10 @@ const void* PackedFilter::make(const Tensor& filter, bool may_be_released, const
                       engine_.parallel());
   }
   const float* from = values ? values : filter.data<float>();
-  PackedWeights made;
-  if (!released) std::swap(made, packed_);
   made.pack(filter, s, variant, engine_.allocator(), bytes, [&](void* out) {
     engine_.kernels().conv_pack(s, algorithm, from, static_cast<float*>(out), engine_.parallel());
   });
-  packed_ = std::move(made);
+  packed_.push_back(std::move(made));
   if (copy) engine_.scratch().give(std::move(copy));
 
   // Winograd's transformation loses bits: where an input of some size may ask for it, the original
@@ -94,20 +97,21 @@ const void* PackedFilter::make(const Tensor& filter, bool may_be_released, const
   filter.storage()->drop_pages();
   if (may_be_released && !transforms && filter.size() < kMostNumbers) filter.storage()->release();
   give(bytes);
-  return packed_.data();
+  return packed_.back().data();
 }
 
 // The filter out of its packed form: the numbers 1, 2, ... packed in the same way tell where each
 // value is.
 void PackedFilter::unpack(int64_t size, float* weights) {
-  const auto algorithm = static_cast<ConvAlgorithm>(packed_.variant());
-  const int64_t bytes = engine_.kernels().conv_packed_bytes(packed_.shape(), algorithm);
+  const PackedWeights& from = packed_.front();
+  const auto algorithm = static_cast<ConvAlgorithm>(from.variant());
+  const int64_t bytes = engine_.kernels().conv_packed_bytes(from.shape(), algorithm);
   std::unique_ptr<Storage> numbers = engine_.scratch().take(checked_size(bytes));
   auto* places = static_cast<float*>(numbers->data());
   std::memset(places, 0, checked_size(bytes));  // there are gaps that nobody writes
   for (int64_t i = 0; i < size; i++) weights[i] = static_cast<float>(i + 1);
-  engine_.kernels().conv_pack(packed_.shape(), algorithm, weights, places, engine_.parallel());
-  const auto* packed = static_cast<const float*>(packed_.data());
+  engine_.kernels().conv_pack(from.shape(), algorithm, weights, places, engine_.parallel());
+  const auto* packed = static_cast<const float*>(from.data());
   for (int64_t i = 0; i < bytes / static_cast<int64_t>(sizeof(float)); i++) {
     if (places[i] > 0) weights[static_cast<int64_t>(places[i]) - 1] = packed[i];
   }
@@ -134,14 +138,15 @@ std::shared_ptr<Storage> PackedFilter::from_file(const Tensor& filter, const Con
 void PackedFilter::give(int64_t bytes) const {
   const auto blob = workspace_.find_blob(packed_name_);
   if (!blob || !blob->get().empty()) return;
-  const auto algorithm = static_cast<ConvAlgorithm>(packed_.variant());
-  const std::string header = header_of(packed_.shape(), algorithm, engine_.isa());
+  const PackedWeights& made = packed_.back();
+  const auto algorithm = static_cast<ConvAlgorithm>(made.variant());
+  const std::string header = header_of(made.shape(), algorithm, engine_.isa());
   if (header.size() > kHeader) return;
   const int64_t count = (kHeader + bytes) / static_cast<int64_t>(sizeof(float));
   Tensor packed(engine_.allocator(), {count}, DataType::kFloat);
   auto* out = static_cast<char*>(packed.raw_mutable_data());
   std::memcpy(out, header.data(), kHeader);
-  std::memcpy(out + kHeader, packed_.data(), checked_size(bytes));
+  std::memcpy(out + kHeader, made.data(), checked_size(bytes));
   blob->set(std::move(packed));
 }
 

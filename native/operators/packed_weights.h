@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/operator.h"
 
@@ -67,8 +68,9 @@ class PackedWeights {
   int64_t variant_ = 0;
 };
 
-// The filter of a convolution of floats, channels first. Where a model file has it packed, that is
-// used where it lies; where nobody else needs the original, it is dropped.
+// The filter of a convolution of floats, channels first, packed once for each algorithm that inputs
+// of some size ask for. Where a model file has it packed, that is used where it lies; where nobody
+// else needs the original, it is dropped.
 class PackedFilter {
  public:
   // Of an input of the operator, to which the context belongs.
@@ -77,9 +79,11 @@ class PackedFilter {
   // Of what the input holds now, which need not stay when it `may_be_released`.
   const float* get(const Tensor& filter, bool may_be_released, const kernels::ConvShape& shape,
                    kernels::ConvAlgorithm algorithm) {
-    const void* packed = packed_.find(filter, shape, static_cast<int64_t>(algorithm));
-    if (!packed) packed = make(filter, may_be_released, shape, algorithm);
-    return static_cast<const float*>(packed);
+    for (const PackedWeights& packed : packed_) {
+      const void* found = packed.find(filter, shape, static_cast<int64_t>(algorithm));
+      if (found) return static_cast<const float*>(found);
+    }
+    return static_cast<const float*>(make(filter, may_be_released, shape, algorithm));
   }
 
  private:
@@ -94,7 +98,7 @@ class PackedFilter {
   Workspace& workspace_;
   const std::string packed_name_;
   const bool channels_last_;
-  PackedWeights packed_;
+  std::vector<PackedWeights> packed_;  // all of one filter
 };
 
 }  // namespace caffe2

@@ -16,6 +16,8 @@ namespace {
 // is waited for (0: without end).
 struct QueueSource {
   std::shared_ptr<BlobsQueue> queue;
+  std::shared_ptr<Blob> blob;  // by which others find the queue
+  std::string name;
   int key, value;
   float timeout;
 };
@@ -41,17 +43,22 @@ class QueueCursor : public Cursor {
   BlobsQueue::Wait wait() const {
     return [this](auto& changed, auto& lock, const auto& ready) {
       const auto begin = std::chrono::steady_clock::now();
+      const auto gone = [&] { return !source_.blob->holds(source_.queue.get()); };
       const auto done = [&] {
         const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
-        return ready() || (source_.timeout > 0 && waited.count() >= source_.timeout);
+        return ready() || gone() || (source_.timeout > 0 && waited.count() >= source_.timeout);
       };
       if (cancellation_ != nullptr) {
-        cancellation_->wait(changed, lock, done,
-                            [] { return std::string("a reader waits for a record of a queue"); });
+        cancellation_->wait(changed, lock, done, [this] {
+          return concat("a reader waits for a record of queue '", source_.name, "' (",
+                        source_.queue->state_text(), ")");
+        });
       } else {
         while (!done()) changed.wait_for(lock, Cancellation::kPeriod);
       }
       if (!ready()) {
+        CAFFE2_ENFORCE(!gone(), "queue '", source_.name,
+                       "' was removed or replaced, and has no record left");
         fail(Code::kFailedPrecondition, "no record came from the queue within ", source_.timeout,
              " seconds");
       }
@@ -101,9 +108,10 @@ class CreateBlobsQueueDBOperator : public Operator {
     CAFFE2_ENFORCE(key_ < queue->num_blobs() && value_ < queue->num_blobs(),
                    "key_blob_index = ", key_, " and value_blob_index = ", value_, "; ",
                    describe_input(0), " has records of ", queue->num_blobs(), " blob(s)");
-    auto database =
-        std::make_shared<QueueDatabase>(QueueSource{std::move(queue), key_, value_, timeout_});
-    output_object(0, std::make_shared<DatabaseReader>(std::move(database), def().input[0], 1, 0));
+    const std::string& name = def().input[0];
+    auto database = std::make_shared<QueueDatabase>(
+        QueueSource{std::move(queue), input_blobs()[0], name, key_, value_, timeout_});
+    output_object(0, std::make_shared<DatabaseReader>(std::move(database), name, 1, 0));
   }
 
  private:

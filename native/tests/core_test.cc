@@ -131,6 +131,19 @@ TEST_CASE("every write raises the version of the storage") {
   a.data<float>();
   CHECK(a.storage()->version() == before + 2);
   CHECK(error_text([&] { a.data<int>(); }) == "a tensor of type float was used as int32");
+
+  // Parts that overlap are one memory.
+  const auto whole = std::make_shared<Storage>(a.storage(), 0, 8);
+  const auto part = std::make_shared<Storage>(a.storage(), 4, 4);
+  const uint64_t seen = part->version();
+  whole->raise_version();
+  CHECK(part->version() > seen);
+  whole->add_view();
+  const uint64_t viewed = part->version();
+  CHECK(part->version() > viewed);
+  CHECK(part->views() == 0);
+  whole->remove_view();
+  CHECK(part->version() == part->version());
 }
 
 TEST_CASE("the pool runs every block once, nested and from several threads") {

@@ -44,6 +44,8 @@ actions = st.one_of(
     st.tuples(st.just("resize"), st.integers(1, 9), st.integers(0, 2**16)),
     st.tuples(st.just("delete"), st.sampled_from(BLOBS)),
     st.tuples(st.just("fetch"), st.sampled_from(BLOBS)),
+    # While somebody watches, nothing is fused.
+    st.tuples(st.just("watch"), st.booleans()),
     # Weights are packed by the second run, and written in all the ways there are.
     st.tuples(
         st.sampled_from(["feed weights", "update", "write through a view"]),
@@ -105,7 +107,7 @@ def test_a_net_is_its_operators_in_order_whatever_happens_between_runs(kind, bod
         workspace.FeedBlob(name, model.blobs[name])
 
     workspace.FeedBlob("half", model.blobs["half"])
-    views = {}
+    views, seen, watched = {}, [], False
     for name in WEIGHTS:
         feed(name, 2, 4)
     model.blobs["bias"] = np.ones(4, np.float32)
@@ -118,6 +120,8 @@ def test_a_net_is_its_operators_in_order_whatever_happens_between_runs(kind, bod
             for _ in range(details[0]):
                 fits = model.run()
                 assert workspace.RunNet("net", allow_fail=True) == fits
+                assert len(seen) == 2 * len(body) * watched or not fits
+                seen.clear()
                 if not fits:
                     # What ran beside the failing operator is not the same in all executors.
                     return
@@ -139,6 +143,11 @@ def test_a_net_is_its_operators_in_order_whatever_happens_between_runs(kind, bod
             view = views.setdefault(name, runtime.current().view(name))
             model.blobs[name] = np.random.default_rng(seed).normal(size=(4, 4)).astype(np.float32)
             view[:] = model.blobs[name]
+        elif action == "watch":
+            seen.clear()
+            watcher = (lambda op, done: seen.append(op)) if details[0] else None
+            runtime.current().observe_net("net", watcher)
+            watched = details[0]
         elif action == "delete":
             workspace.RemoveBlob(details[0])
             model.blobs.pop(details[0], None)

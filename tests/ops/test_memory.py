@@ -74,6 +74,7 @@ GREEDY = [
     ("UnsortedSegmentSum", [ROWS, I4([0, 30_000_000])], 1, {}),
     ("UnsortedSegmentMean", [ROWS, I4([0, 3])], 1, {"num_segments": 30_000_000}),
     ("SparseUnsortedSegmentSum", [ROWS, I8([0, 1]), I4([30_000_000, 0])], 1, {}),
+    ("UniqueUniformFill", [], 1, {"shape": [20_000_000], "min": 0, "max": 2**31 - 1}),
     (
         "CTCBeamSearchDecoder",
         [np.full((1, 2, 3), 1 / 3, np.float32)],
