@@ -79,6 +79,7 @@ def run(options: argparse.Namespace) -> int:
         for index, (op, ms, work) in enumerate(zip(net.op, each, flops, strict=True))
     ]
     show_table(["#", "operator", "outputs", "ms", "%", "flop/s"], rows, right="# ms % flop/s")
-    print(f"\n{np.median(times):.3f} ms a run (median of {options.runs}; fastest {min(times):.3f})")
-    print("0 ms: another operator does the work on the way")
+    print(f"\n{np.median(times):.4g} ms a run (median of {options.runs}; fastest {min(times):.4g})")
+    if 0 in each:
+        print("0 ms: another operator does the work on the way")
     return 0

@@ -238,6 +238,8 @@ class Predictor:
             taken = ", ".join(self.needed)
             if not taken:
                 taken = f"any of {', '.join(self.inputs) or 'none'}, by name or the first in a list"
+            if self.needed == self.inputs and len(values) < len(self.needed):
+                taken += ", of which init_net fills none"
             raise ValueError(f"inputs given: {given or 'none'}; this net takes: {taken}")
         for name in names:
             if name in self._folded:
@@ -252,6 +254,8 @@ def _outline(init_net: Any) -> tuple[caffe2_pb2.NetDef, bytes]:
     """A net without the values of its fills, which may be large, and its bytes with them."""
     net = init_net.Proto() if hasattr(init_net, "Proto") else init_net
     content = net.SerializeToString() if isinstance(net, caffe2_pb2.NetDef) else net
+    if content == b"":  # that nothing is filled is no error, as in the original
+        return caffe2_pb2.NetDef(), content
     if isinstance(content, bytes):
         # What goes wrong here is text, or is explained below.
         with contextlib.suppress(_native.EngineError, UsageError):

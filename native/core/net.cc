@@ -111,6 +111,7 @@ CompiledNet::CompiledNet(NetDef def, std::vector<std::string> sites, Workspace& 
     });
   }
   check_inputs();
+  check_outputs();
   operators_.reserve(def_.op.size());
   for (int i = 0; i < size(); i++) {
     annotated(i, [&] {
@@ -411,6 +412,17 @@ void CompiledNet::check_inputs() const {
   if (missing > kMaxListed) list += "\n  and " + std::to_string(missing - kMaxListed) + " more";
   fail(Code::kNotFound, net_text(), " reads ", missing,
        " blob(s) that do not exist and that no earlier operator writes:", list);
+}
+
+// As in the original, an output comes from an operator or is an input.
+void CompiledNet::check_outputs() const {
+  std::set<std::string_view> known(def_.external_input.begin(), def_.external_input.end());
+  for (const OperatorDef& op : def_.op) known.insert(op.output.begin(), op.output.end());
+  for (const std::string& name : def_.external_output) {
+    if (known.count(name)) continue;
+    fail(Code::kNotFound, net_text(), " declares ", quoted(name),
+         " as an output, but no operator writes it", near_names(name, known));
+  }
 }
 
 void CompiledNet::bind() {

@@ -65,6 +65,7 @@ class CompiledNet {
   int size() const { return static_cast<int>(def_.op.size()); }
   std::string net_text() const;
   void check_inputs() const;
+  void check_outputs() const;
   void find_sole_users();
   void bind();
   void rebind();

@@ -130,8 +130,11 @@ void Operator::check_input(int i) const {
     if ((mask >> t & 1) == 0) continue;
     allowed += (allowed.empty() ? "" : ", ") + std::string(type_name(static_cast<DataType>(t)));
   }
+  const bool convert = value.tensor.type() == DataType::kDouble &&
+                       (mask >> static_cast<int>(DataType::kFloat) & 1) != 0;
   fail(Code::kInvalidArgument, describe_input(i), " has type ", type_name(value.tensor.type()),
-       "; allowed: ", allowed);
+       "; allowed: ", allowed,
+       convert ? ". A NumPy array of float64 becomes one of float by .astype(np.float32)" : "");
 }
 
 const Tensor& Operator::input(int i) const {

@@ -102,13 +102,14 @@ def test_a_net_that_cannot_be_written_leaves_the_old_one(trained, tmp_path, monk
     assert [file.name for file in tmp_path.iterdir()] == ["init_net.pb"]
 
 
-@pytest.mark.parametrize("name", ["init_net", "predict_net"])
 @pytest.mark.parametrize(
-    ("share", "problem"),
+    ("name", "share", "problem"),
     [
-        (0.0, " holds no NetDef: it is empty (0 bytes)"),
-        (0.3, " holds no NetDef: it is truncated: "),
-        (0.999, " holds no NetDef: it is truncated: "),
+        ("predict_net", 0.0, " holds no NetDef: it is empty (0 bytes)"),
+        ("predict_net", 0.3, " holds no NetDef: it is truncated: "),
+        ("predict_net", 0.999, " holds no NetDef: it is truncated: "),
+        ("init_net", 0.3, " holds no NetDef: it is truncated: "),
+        ("init_net", 0.999, " holds no NetDef: it is truncated: "),
     ],
 )
 def test_a_truncated_file_is_an_error(trained, tmp_path, name, share, problem):

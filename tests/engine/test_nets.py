@@ -64,6 +64,24 @@ def test_errors_name_operator_blob_and_the_line_of_the_user():
         workspace.FetchBlob("y")
 
 
+@pytest.mark.parametrize("kind", ["simple", "dag"])
+def test_outputs_of_a_net_are_written_or_given(kind):
+    feed(x=[1], there=[2])
+    net = core.Net("outputs")
+    net.Relu("x", "y")
+    net.Proto().type = kind
+    net.Proto().external_output[:] = ["y", "x"]
+    assert workspace.CreateNet(net) is True
+    for name, near in (("there", ""), ("yy", ". Did you mean y, x?")):
+        net.Proto().external_output[:] = ["y", name]
+        with pytest.raises(RuntimeError) as error:  # as in the original, whatever there is
+            workspace.CreateNet(net, overwrite=True)
+        assert str(error.value) == (
+            f"Net '{net.Name()}' declares '{name}' as an output, but no operator writes it{near}"
+        )
+    assert workspace.RunNet(net.Name()) is True  # the one that was there before
+
+
 def test_input_blobs_are_made_for_a_net_that_is_made():
     net = core.Net("with_inputs")
     net.Relu("late", "y")

@@ -78,6 +78,15 @@ def test_an_array_in_place_of_a_list_changes_nothing(nets):
     np.testing.assert_allclose(predictor.run([x])[0], x @ W.T + B)
 
 
+def test_nothing_has_to_be_filled(nets):
+    predictor = workspace.Predictor(b"", nets[1])
+    assert predictor.needed == ["x", "w", "b"]
+    x = np.float32([[1, -1]])
+    np.testing.assert_allclose(predictor.run([x, W, B])[0], x @ W.T + B)
+    with pytest.raises(ValueError, match="takes: x, w, b, of which init_net fills none"):
+        predictor.run([x])
+
+
 def test_parameters_are_replaced_by_name_for_good(nets):
     predictor = workspace.Predictor(*nets)
     x = np.float32([[1, -1]])
@@ -136,8 +145,6 @@ def test_what_does_not_fit_together_is_said_at_the_start(nets):
         workspace.Predictor(fails, undeclared)
     with pytest.raises(ValueError, match="init_net holds no NetDef: it is truncated"):
         workspace.Predictor(init.SerializeToString()[:-3], predict)
-    with pytest.raises(ValueError, match="init_net holds no NetDef: it is empty"):
-        workspace.Predictor(b"", predict)
     with pytest.raises(TypeError, match="init_net must be"):
         workspace.Predictor("init_net.pb", predict)
 

@@ -119,7 +119,8 @@ def test_a_wrong_type():
     line = here()
     feed(x=np.zeros((2, 5)), w=zeros(3, 5), b=zeros(3))
     assert error_of(workspace.RunNetOnce, net) == (
-        f"Operator 0 (FC) of net '{net}': input 0 (X) 'x' has type double; allowed: float\n"
+        f"Operator 0 (FC) of net '{net}': input 0 (X) 'x' has type double; allowed: float. "
+        f"A NumPy array of float64 becomes one of float by .astype(np.float32)\n"
         f"  created at {line}"
     )
 

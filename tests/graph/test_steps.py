@@ -221,11 +221,12 @@ def test_execution_step():
         assert text(step) == expected
     assert make("e", n, report_net=m, report_interval=4).Nets() == [m, n]
     mixed = make("e", [inner("a", [n]), m, [k]])
-    name, _, number = mixed.Substeps()[1].Name().partition("_")
-    following = f"step_{int(number) + 1}"
+    made = mixed.Substeps()[1].Name()  # "step", or with a number where there was one before
+    name, _, number = made.partition("_")
+    following = f"step_{int(number or 0) + 1}"
     assert name == "step"
     assert text(mixed) == (
-        f'name: "e" substep {{ name: "a" network: "n" }} substep {{ name: "step_{number}" '
+        f'name: "e" substep {{ name: "a" network: "n" }} substep {{ name: "{made}" '
         f'network: "m" num_iter: 1 }} substep {{ name: "{following}" network: "k" num_iter: 1 }} '
         "num_iter: 1"
     )
