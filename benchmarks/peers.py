@@ -248,10 +248,10 @@ def main() -> None:
     names = options.rows.split(",") if options.rows else list(default)
     for name in [*names, *([options.start] if options.start else [])]:
         net, _, batch = name.partition(":")
-        if net not in nets.NETS or not (batch or "1").isdigit() or batch == "0":
+        if net not in nets.NETS or not (batch or "1").isdecimal() or batch == "0":
             parser.error(f"no row {name!r}: a net of {', '.join(nets.NETS)}, and :batch")
     threads = (options.threads or ("1" if options.quick else "1,2")).split(",")
-    if not all(number.isdigit() and int(number) > 0 for number in threads):
+    if not all(number.isdecimal() and int(number) > 0 for number in threads):
         parser.error(f"--threads {options.threads}: numbers from 1, separated by commas")
 
     pythons = options.python or [sys.executable]

@@ -146,7 +146,7 @@ class Predictor:
         self._workspace.create_net(
             predict.SerializeToString(), hide_intermediates=True, own_inputs=True
         )
-        listed = self.needed or self.inputs[:1]
+        listed = self.needed or [name for name in self.inputs[:1] if name not in self._folded]
         self._prepared: Any = self._workspace.prepare(self._name, listed, self.outputs)
 
     def _optimized(self, predict: caffe2_pb2.NetDef, filled: set[str]) -> caffe2_pb2.NetDef:

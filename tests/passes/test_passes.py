@@ -337,6 +337,11 @@ def test_a_predictor_folds(model):
     np.testing.assert_allclose(predictor.run([x])[0], expected, rtol=1e-5, atol=1e-5)
     with pytest.raises(ValueError, match=r"'gamma' has become a part.*optimize=False"):
         predictor.run({"x": x, "gamma": PARAMS["gamma"]})
+    # In a list, too, which is for the first inputs where all are filled.
+    init.op.append(op("GivenTensorFill", [], ["x"], shape=x.shape, values=x))
+    net.external_input[:] = ["gamma", *(name for name in net.external_input if name != "gamma")]
+    with pytest.raises(ValueError, match="'gamma' has become a part"):
+        workspace.Predictor(init, net).run([PARAMS["gamma"]])
     plain = workspace.Predictor(init, net, optimize=False)
     found = plain.run({"x": x, "gamma": PARAMS["gamma"] * 0})[0]
     np.testing.assert_allclose(
