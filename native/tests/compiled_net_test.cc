@@ -367,8 +367,9 @@ TEST_CASE_FIXTURE(Fixture, "nets that are quoted as text are seen by whoever loo
     return fetch("y");
   };
   SUBCASE("what they read is not hidden") {
-    const NetDef def = net(
-        {op("Tanh", {"x"}, {"a"}), branch("op { type: 'Copy' input: 'a' output: 'y' }")}, {"y"});
+    OperatorDef copy = branch("op { type: 'Copy' input: 'a' output: 'y' }");
+    copy.output = {"y"};
+    const NetDef def = net({op("Tanh", {"x"}, {"a"}), copy}, {"y"});
     const auto open = run(def, false);
     workspace.remove_blob("a");
     CHECK(run(def, true) == open);
