@@ -40,7 +40,8 @@ def note_devices(runnable: Any) -> None:
             device = message.device_option
         if device is None or not IsGPUDeviceType(device.device_type):
             continue
-        where = f"{op.type} '{', '.join(op.output)}' asks for GPU {device.device_id}"
+        kind, outputs = repr(op.type)[1:-1], ", ".join(op.output)  # repr: nothing for terminals
+        where = f"{kind} {outputs!r} asks for GPU {device.device_id}"
         if strict:
             raise RuntimeError(f"{where}; there is none, and CAFFE2_STRICT_DEVICES is set")
         _log.warning("%s; there is none: it runs on the CPU (said once)", where)

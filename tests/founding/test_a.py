@@ -130,6 +130,9 @@ def test_a7_strict_devices(monkeypatch):
     assert str(error.value) == (
         "Copy 'y' asks for GPU 2; there is none, and CAFFE2_STRICT_DEVICES is set"
     )
+    strange = core.CreateOperator("Copy\x1b[2J", "x", "\x1b[2J\n", device_option=gpu)
+    with pytest.raises(RuntimeError, match=r"^Copy\\x1b\[2J '\\x1b\[2J\\n' asks for GPU 2"):
+        workspace.RunNetOnce(caffe2_pb2.NetDef(op=[strange]))
 
 
 def test_a7_one_note(caplog, monkeypatch):
