@@ -14,8 +14,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from caffe2.commands import printable
-from caffe2.graph.errors import FileError, UsageError
+from caffe2.graph.errors import FileError, UsageError, printable
 
 # Modules of caffe2.commands, each loaded when it is asked for.
 COMMANDS = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import sys
 import tokenize
@@ -16,8 +17,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from caffe2.commands import printable
-from caffe2.graph.errors import DamagedError, FileError, UsageError
+from caffe2.graph.errors import DamagedError, FileError, UsageError, printable
 from caffe2.graph.files import load_message, load_net
 from caffe2.graph.model import Model, unresolved
 from caffe2.graph.nesting import reads
@@ -51,11 +51,13 @@ def add_allow(parser: argparse.ArgumentParser) -> None:
 
 
 def load_model(paths: Sequence[str]) -> Model:
-    """The nets of one or two files.  UsageError names a file that holds none."""
+    """The nets of one or two files.  UsageError names a file that holds none, or is given twice."""
     if len(paths) > 2:
         raise UsageError(f"a model is one file or two, not {len(paths)}")
     if len(paths) == 2:
         first, second = map(load_net, paths)
+        if os.path.samefile(*paths):
+            raise UsageError(f"{paths[1]} is given twice; a model is an init net and a predict net")
         return (
             Model(second, first) if _fills(second) and not _fills(first) else Model(first, second)
         )

@@ -16,6 +16,7 @@ from caffe2.commands.common import (
     show,
     show_json,
 )
+from caffe2.graph.errors import net_called
 from caffe2.graph.model import Model, unresolved
 from caffe2.graph.nesting import every_operator
 from caffe2.graph.verify import verify_model
@@ -83,5 +84,5 @@ def _refusals(model: Model, allow: Iterable[str]) -> list[str]:
         try:
             workspace.create_net(named)
         except EngineError as error:
-            problems.append(f'net "{net.name}": {error}')
+            problems.append(f"{net_called(net.name, name)}: {error}")
     return problems

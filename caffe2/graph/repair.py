@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+from caffe2.graph.errors import net_called
 from caffe2.graph.tensors import argument_value
 from caffe2.proto import caffe2_pb2
 
@@ -31,8 +32,8 @@ def join_split_arguments(net: caffe2_pb2.NetDef) -> None:
             del op.arg[:]
             op.arg.extend(joined)
             warnings.warn(
-                f'net "{net.name}", #{index} {op.type}: the arguments {", ".join(names)} had name '
-                "and value in separate messages, which were joined",
+                f"{net_called(net.name)}, #{index} {op.type}: the arguments {', '.join(names)} had "
+                "name and value in separate messages, which were joined",
                 stacklevel=3,
             )
 

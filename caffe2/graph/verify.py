@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from caffe2 import ops
 from caffe2.graph.costs import spec_bytes
+from caffe2.graph.errors import net_called
 from caffe2.graph.model import Model, unresolved
 from caffe2.graph.nesting import every_operator, touching_operators
 from caffe2.graph.operator import check_operator
@@ -33,6 +34,17 @@ def verify(
 
     A line reads `net "name", #3 Relu (file:line): what is wrong`.
     """
+    refused = infer_shapes(net, specs)[1] if specs is not None else ()
+    return _problems(net, known, refused, net_called(net.name), sites)
+
+
+def _problems(
+    net: caffe2_pb2.NetDef,
+    known: Iterable[str],
+    refused: Iterable[tuple[int, OperatorError]],
+    called: str,
+    sites: Sequence[str] = (),
+) -> list[str]:
     problems: list[tuple[int, str]] = []
     written = {*net.external_input, *known}
     everything = written.union(*(op.output for op in net.op))
@@ -44,18 +56,15 @@ def verify(
         if not wrong:
             sound.add(index)
         written.update(op.output)
-    if specs is not None:
-        for index, error in infer_shapes(net, specs)[1]:
-            if index in sound:
-                problems.append((index, _text(error)))
+    problems.extend((index, _text(error)) for index, error in refused if index in sound)
     lines = [
-        f'net "{net.name}", #{index} {net.op[index].type}{_site(sites, index)}: {text}'
+        f"{called}, #{index} {net.op[index].type}{_site(sites, index)}: {text}"
         for index, text in sorted(problems, key=lambda problem: problem[0])
     ]
     for name in net.external_output:
         if name not in written:
             lines.append(
-                f"net \"{net.name}\": external output '{name}' is written by no operator"
+                f"{called}: external output '{name}' is written by no operator"
                 f"{_near(name, written if len(lines) < _HINTS else ())}"
             )
     return lines
@@ -81,35 +90,38 @@ def verify_model(
     if not model.predict.external_input:
         there.update(model.inputs)
     problems = [
-        f"net \"{model.init.name}\": it reads '{name}', which nothing fills before; were the two "
-        "nets swapped?"
+        f"{net_called(model.init.name, 'init')}: it reads '{name}', which nothing fills before; "
+        "were the two nets swapped?"
         for name in unresolved(model.init, ())
         if name in model.init.external_input
     ]
-    nets: list[tuple[caffe2_pb2.NetDef, Iterable[str], Mapping[str, Spec]]]
-    nets = [(model.init, (), {}), (model.predict, there, specs)]
-    for net, known, shapes in nets:
+    predict = net_called(model.predict.name, "predict")
+    nets: list[tuple[str, caffe2_pb2.NetDef, Iterable[str], Mapping[str, Spec]]]
+    nets = [("init", model.init, (), {}), ("predict", model.predict, there, specs)]
+    for role, net, known, shapes in nets:
+        called = net_called(net.name, role)
+        inferred, refused = infer_shapes(net, shapes)
         lines = [
             *_nested(net),
             *(_slow(net) if phone else ()),
             *(f"{x}, which is not allowed" for x in touching_operators(net, touched)),
-            *_large(net, shapes, memory),
+            *_large(net, inferred, memory),
         ]
-        problems += verify(net, known=known, specs=shapes)
-        problems += [f'net "{net.name}", {line}' for line in lines]
+        problems += _problems(net, known, refused, called)
+        problems += [f"{called}, {line}" for line in lines]
     if model.unread and not model.predict.external_output:
         problems.append(
-            f'net "{model.predict.name}": it seems to be cut off: it names no external_output, and '
+            f"{predict}: it seems to be cut off: it names no external_output, and "
             f"{len(model.unread)} of {len(model.filled)} parameters are read by nobody"
         )
     missing = [name for name in model.inputs if name not in given and name in model.declared]
     if given and missing:
         problems.append(
-            f'net "{model.predict.name}": it needs {", ".join(missing)}, too, which no net fills '
+            f"{predict}: it needs {', '.join(missing)}, too, which no net fills "
             "and no shape is given for"
         )
     if not model.outputs:
-        problems.append(f'net "{model.predict.name}": it has no answer: no external_output')
+        problems.append(f"{predict}: it has no answer: no external_output")
     return problems
 
 
@@ -129,9 +141,8 @@ def _slow(net: caffe2_pb2.NetDef) -> Iterable[str]:
             yield f"{where} runs on its NumPy body, which phones do not have"
 
 
-def _large(net: caffe2_pb2.NetDef, specs: Mapping[str, Spec], memory: int) -> Iterable[str]:
+def _large(net: caffe2_pb2.NetDef, known: Mapping[str, Spec], memory: int) -> Iterable[str]:
     """Operators whose inputs and outputs together are more than `memory` bytes."""
-    known = infer_shapes(net, specs)[0]
     for index, op in enumerate(net.op):
         names = {*op.input, *op.output}
         size = sum(spec_bytes(known[name]) for name in names if name in known)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from caffe2.graph.errors import net_called, printable
 from caffe2.graph.shapes import infer_shapes
 from caffe2.ops.datatypes import DataType, data_type_of, dtype_of
 from caffe2.ops.declaration import Spec
@@ -46,7 +47,8 @@ def InferShapesAndTypes(
         proto = net.Proto() if hasattr(net, "Proto") else net
         specs, refused = infer_shapes(proto, specs)
         for index, error in refused:
-            _log.info('net "%s", #%d %s: %s', proto.name, index, proto.op[index].type, error)
+            where = f"{net_called(proto.name)}, #{index} {proto.op[index].type}"
+            _log.info("%s", printable(f"{where}: {error}"))
     shapes = {name: list(spec.shape) for name, spec in specs.items()}
     return shapes, {name: int(data_type_of(spec.dtype)) for name, spec in specs.items()}
 

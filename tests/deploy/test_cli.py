@@ -196,6 +196,26 @@ def test_a_net_that_is_cut_off_is_noticed(capsys, model):
     assert as_json(capsys, "summary", "one", "three")[1]["outputs"] == {"joined": "?"}
 
 
+def test_unnamed_nets_are_called_by_what_they_are_for(capsys, model):
+    for file in model:
+        net = load_net(file)
+        net.ClearField("name")
+        net.op[-1].type = "Nope"
+        save_net(net, file)
+    code, printed, _ = run(capsys, "verify", *model)
+    init, predict = printed.splitlines()
+    assert code == 1
+    assert init.startswith("the unnamed init net, #1 Nope: ")
+    assert predict.startswith("the unnamed predict net, #2 Nope: ")
+
+
+def test_a_file_that_is_given_twice(capsys, model):
+    for command in ("run", "bench", "summary", "verify"):
+        code, _, error = run(capsys, command, "one", "./one")
+        twice = "./one is given twice; a model is an init net and a predict net"
+        assert (code, error) == (2, f"caffe2 {command}: {twice}\n")
+
+
 def test_a_parameter_that_no_net_fills(capsys, model):
     init = load_net("one")
     del init.op[1]

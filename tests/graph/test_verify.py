@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from caffe2.graph.model import Model
 from caffe2.graph.shapes import infer_shapes
-from caffe2.graph.verify import verify
+from caffe2.graph.verify import verify, verify_model
 from caffe2.ops.declaration import Spec
 from caffe2.proto import caffe2_pb2
 from caffe2.python import core
@@ -72,6 +73,29 @@ def test_all_problems_are_listed_in_order():
     lines = verify(net)
     assert [line.partition(",")[2][1:3] for line in lines[:-1]] == ["#0", "#0", "#0", "#1", "#2"]
     assert "external output 'zz' is written by no operator" in lines[-1]
+
+
+def test_a_net_without_a_name():
+    net = net_def(("Nope", "x", "y"))
+    net.ClearField("name")
+    net.external_output.append("z")
+    first, second = verify(net)
+    assert first.startswith("an unnamed net, #0 Nope: ")
+    assert second.startswith("an unnamed net: external output 'z' ")
+
+
+def test_shapes_of_a_model_are_inferred_once_a_net(monkeypatch):
+    inferred = []
+
+    def spy(net, known):
+        inferred.append(net.name)
+        return infer_shapes(net, known)
+
+    monkeypatch.setattr("caffe2.graph.verify.infer_shapes", spy)
+    model = Model(caffe2_pb2.NetDef(name="init"), net_def(("Relu", "x", "y")))
+    model.predict.external_output.append("y")
+    assert verify_model(model, floats(x=(1,))) == []
+    assert inferred == ["init", "checked"]
 
 
 def test_known_blobs_count_as_written():
