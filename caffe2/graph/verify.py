@@ -16,7 +16,8 @@ from caffe2.ops.arguments import OperatorError
 from caffe2.ops.declaration import Spec
 from caffe2.proto import caffe2_pb2
 
-_HINTS = 50  # problems with near names, which take long to find among many
+_HINTS = 50  # problems with near names, which take long to find among many,
+_COMPARED = 1_000_000  # and names that are looked at for them, a microsecond each
 
 
 def verify(
@@ -48,9 +49,10 @@ def _problems(
     problems: list[tuple[int, str]] = []
     written = {*net.external_input, *known}
     everything = written.union(*(op.output for op in net.op))
+    hints = min(_HINTS, _COMPARED // max(1, len(everything)))
     sound = set()
     for index, op in enumerate(net.op):
-        near = everything if len(problems) < _HINTS else set[str]()
+        near = everything if len(problems) < hints else set[str]()
         wrong = [*_unwritten(op, written, everything, near), *_declared(op, bool(near))]
         problems.extend((index, text) for text in wrong)
         if not wrong:
@@ -65,7 +67,7 @@ def _problems(
         if name not in written:
             lines.append(
                 f"{called}: external output '{name}' is written by no operator"
-                f"{_near(name, written if len(lines) < _HINTS else ())}"
+                f"{_near(name, written if len(lines) < hints else ())}"
             )
     return lines
 

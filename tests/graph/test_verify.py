@@ -151,3 +151,12 @@ def test_near_names_are_searched_for_the_first_problems_only():
     hints = [line for line in verify(net) if "did you mean" in line]
     assert "did you mean given?" in hints[0] and "did you mean Relu" in hints[1]
     assert len(hints) == 50
+
+
+def test_names_compared_for_hints_are_bounded(monkeypatch):
+    monkeypatch.setattr("caffe2.graph.verify._COMPARED", 100)
+    net = caffe2_pb2.NetDef(external_input=["given"])
+    for index in range(30):
+        net.op.add(type="Relu", input=["givem"], output=[f"y{index}"])
+    hints = [line for line in verify(net) if "did you mean" in line]
+    assert len(hints) == 3  # among 31 names each
