@@ -29,6 +29,8 @@ class GradientError(RuntimeError):
 def printable(text: str) -> str:
     """One line as it may be printed.  Names in nets are anything, also what moves a terminal's
     cursor, or ends the line and begins one that looks like ours."""
+    if text.isprintable():
+        return text  # nearly all
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
