@@ -7,7 +7,6 @@ import os
 from typing import Any
 
 from caffe2.graph.device import IsGPUDeviceType
-from caffe2.graph.errors import printable
 from caffe2.proto import caffe2_pb2
 
 _log = logging.getLogger(__name__)
@@ -45,6 +44,6 @@ def note_devices(runnable: Any) -> None:
         where = f"{kind} {outputs!r} asks for GPU {device.device_id}"
         if strict:
             raise RuntimeError(f"{where}; there is none, and CAFFE2_STRICT_DEVICES is set")
-        _log.warning("%s; there is none: it runs on the CPU (said once)", printable(where))
+        _log.warning("%s; there is none: it runs on the CPU (said once)", where)
         _noted = True
         return

@@ -145,12 +145,3 @@ def test_a7_one_note(caplog, monkeypatch):
         workspace.RunNetOnce(net)
     (record,) = caplog.records
     assert "Copy 'y' asks for GPU 0; there is none: it runs on the CPU" in record.getMessage()
-
-
-def test_a7_note_of_a_name_that_would_move_the_cursor(caplog, monkeypatch):
-    monkeypatch.setattr("caffe2.runtime.devices._noted", False)
-    workspace.FeedBlob("x", 1)
-    gpu = core.DeviceOption(workspace.GpuDeviceType, 0)
-    workspace.RunOperatorOnce(core.CreateOperator("Copy", "x", "\x1b[2J\n", device_option=gpu))
-    (record,) = caplog.records
-    assert record.getMessage().startswith(r"Copy '\x1b[2J\n' asks for GPU 0;")
