@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -36,21 +37,13 @@ def fuse_depthwise(model: InferenceModel) -> list[str]:
 
 
 def _expanded(model: InferenceModel, index: int) -> str | None:
-    expand = model.op[index]
     if not _is_pointwise(model, index):
         return None
     found = _next_layer(model, index)
     if found is None or not _is_depthwise(model, found.last):
         return None
-    depthwise = model.op[found.last]
-    fused = caffe2_pb2.OperatorDef()
-    fused.CopyFrom(depthwise)  # with its name and device
-    fused.type = "ExpandDepthwise"
-    fused.ClearField("engine")
-    fused.input[:] = [*expand.input, *depthwise.input[1:]]
-    del fused.arg[:]
-    fused.arg.extend(arg for arg in depthwise.arg if arg.name not in _LEFT_OUT)
-    return _put(model, index, found, fused, ("min", "max"))
+    args = [arg for arg in model.op[found.last].arg if arg.name not in _LEFT_OUT]
+    return _put(model, index, found, args, ("min", "max"))
 
 
 def _projected(model: InferenceModel, index: int) -> str | None:
@@ -62,15 +55,8 @@ def _projected(model: InferenceModel, index: int) -> str | None:
     found = _next_layer(model, index)
     if found is None or not _is_pointwise(model, found.last):
         return None
-    project = model.op[found.last]
-    fused = caffe2_pb2.OperatorDef()
-    fused.CopyFrom(project)
-    fused.type = "ExpandDepthwise"
-    fused.ClearField("engine")
-    fused.input[:] = [*depthwise.input, *project.input[1:]]
-    del fused.arg[:]
-    fused.arg.extend(arg for arg in depthwise.arg if arg.name not in _FILTERED)
-    return _put(model, index, found, fused, _FILTERED)
+    args = [arg for arg in depthwise.arg if arg.name not in _FILTERED]
+    return _put(model, index, found, args, _FILTERED)
 
 
 class _Next(NamedTuple):
@@ -104,14 +90,21 @@ def _put(
     model: InferenceModel,
     index: int,
     found: _Next,
-    fused: caffe2_pb2.OperatorDef,
+    args: Iterable[caffe2_pb2.Argument],
     bounds: tuple[str, str],
 ) -> str:
+    what, last = model.op[index], model.op[found.last]
+    note = f"{what.type} '{what.output[0]}' computed within {last.type} '{last.output[0]}'"
+    fused = caffe2_pb2.OperatorDef()
+    fused.CopyFrom(last)  # with its name and device
+    fused.type = "ExpandDepthwise"
+    fused.ClearField("engine")
+    fused.input[:] = [*what.input, *last.input[1:]]
+    del fused.arg[:]
+    fused.arg.extend(args)
     for name, bound in zip(bounds, found.bounds, strict=True):
         if bound is not None:
             fused.arg.add(name=name, f=bound)
-    what, last = model.op[index], model.op[found.last]
-    note = f"{what.type} '{what.output[0]}' computed within {last.type} '{last.output[0]}'"
     last.CopyFrom(fused)
     for i in (found.clip, index):
         if i is not None:
